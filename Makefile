@@ -1,0 +1,44 @@
+# Every target sets up what it needs in .venv; nothing has to be done first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip --disable-pip-version-check
+
+.PHONY: help demo test lint check bench clean
+help:
+	@echo "make demo   solve a constrained FrozenLake from logs and show what came out"
+	@echo "make test   run the tests"
+	@echo "make check  ruff, mypy, import-linter, tests"
+	@echo "make bench  run the benchmarks"
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "bridle needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; set PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@ $(VENV)/.runtime
+
+demo: $(VENV)/.runtime
+	$(BIN)/bridle demo --out demo-run
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2
+
+check: lint test
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --config pyproject.toml
+
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/core.py
+
+clean:
+	rm -rf $(VENV) demo-run dist build

@@ -1,0 +1,57 @@
+"""bridle: learn a policy from logged decisions, minimise one cost, keep the others under their limits."""
+
+from bridle.best_response import FQI, LSPI
+from bridle.dataset import Dataset
+from bridle.errors import BridleError
+from bridle.evaluation import FQE, LSTDQ
+from bridle.functions import Linear, OneHot, Polynomial, Tabular
+from bridle.game import Round, Solution, Status, rounds, solve
+from bridle.online import CuttingPlane, ExponentiatedGradient, OnlineGradientDescent
+from bridle.policies import (
+    GreedyPolicy,
+    MixturePolicy,
+    SoftminPolicy,
+    TabularPolicy,
+    load_policy,
+    save_policy,
+)
+from bridle.problem import AtLeast, AtMost, Problem, Values
+from bridle.storage import storable
+from bridle.support import Support
+from bridle.tabular_mdp import TabularMDP
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "FQE",
+    "FQI",
+    "LSPI",
+    "LSTDQ",
+    "AtLeast",
+    "AtMost",
+    "BridleError",
+    "CuttingPlane",
+    "Dataset",
+    "ExponentiatedGradient",
+    "GreedyPolicy",
+    "Linear",
+    "MixturePolicy",
+    "OneHot",
+    "OnlineGradientDescent",
+    "Polynomial",
+    "Problem",
+    "Round",
+    "SoftminPolicy",
+    "Solution",
+    "Status",
+    "Support",
+    "Tabular",
+    "TabularMDP",
+    "TabularPolicy",
+    "Values",
+    "load_policy",
+    "rounds",
+    "save_policy",
+    "solve",
+    "storable",
+]

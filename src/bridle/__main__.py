@@ -1,0 +1,5 @@
+"""Run the command line as `python -m bridle`."""
+
+from bridle.cli import main
+
+main()

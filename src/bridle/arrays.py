@@ -1,0 +1,51 @@
+"""Names for the arrays that pass between the rooms, and the one way to check and freeze them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bridle.errors import ArgumentError, BridleError
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+Array = NDArray[Any]
+
+
+def frozen(array: Array) -> Array:
+    """Return a read-only view, so that a value that holds it stays what it was."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def finite_vector(values: ArrayLike, name: str, error: type[BridleError] = ArgumentError) -> FloatArray:
+    """Return a read-only float vector, or say which entry is not a finite number."""
+    try:
+        vector = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as reason:
+        raise error(f"{name} must be numbers: {reason}") from None
+    if vector.ndim != 1:
+        raise error(f"{name} must be one-dimensional, but its shape is {vector.shape}")
+    bad = ~np.isfinite(vector)
+    if bad.any():
+        place = int(np.argmax(bad))
+        raise error(f"{name}[{place}] is {vector[place]}: it must be finite")
+    return frozen(vector)
+
+
+def require_positive(**values: float) -> None:
+    """Raise unless every named parameter is a finite number above zero."""
+    for name, value in values.items():
+        if not (np.isfinite(value) and value > 0):
+            raise ArgumentError(f"{name} is {value}: it must be finite and above 0")
+
+
+def require_equal_lengths(lengths: Mapping[str, int], error: type[BridleError]) -> None:
+    """Raise unless all arrays have as many rows as the first one."""
+    first, expected = next(iter(lengths.items()))
+    for name, length in lengths.items():
+        if length != expected:
+            raise error(f"{name} has {length} rows, but {first} has {expected}: give one row per transition")

@@ -1,0 +1,235 @@
+"""Regression targets, the fitted iteration that FQI and FQE share, and the fixed points it runs to.
+
+What lies outside the support is valued at its worst: an action without evidence counts as an end at that value.
+"""
+
+from collections.abc import Callable
+from typing import Protocol, cast
+
+import numpy as np
+
+from bridle.arrays import Array, FloatArray
+from bridle.errors import ArgumentError, DivergenceError
+from bridle.policies import GreedyPolicy, members_of
+from bridle.problem import Problem, Values
+from bridle.protocols import ActionMask, Design, Dynamics, ExactDesign, FunctionClass, Policy, QFunction
+from bridle.termination import require_end
+
+SETTLED = 1e-12  # relative change below which an iterate is its own limit
+MAX_ITERATIONS = 10_000
+
+
+class QEvaluation(Protocol):
+    """Fits the vector-valued Q of one policy."""
+
+    def __call__(self, policy: Policy) -> QFunction:
+        """Fit."""
+        ...
+
+
+def design_of(problem: Problem, functions: FunctionClass) -> Design:
+    """Return the problem's design for a function class, built once."""
+    rows = problem.transitions
+    return problem.once(
+        ("design", functions),
+        lambda: functions.design(rows.states, rows.actions, rows.weights, n_actions=rows.n_actions),
+    )
+
+
+def is_exact(design: Design) -> bool:
+    """Say whether fixed points have a closed form in this class."""
+    return hasattr(design, "dynamics")
+
+
+def dynamics_of(problem: Problem, functions: FunctionClass, who: str) -> Dynamics:
+    """Return the problem's dynamics in a class that has closed forms, built once."""
+    design = design_of(problem, functions)
+    if not is_exact(design):
+        raise ArgumentError(
+            f"{who} needs a function class whose regression is linear in its targets (Tabular, Linear), "
+            f"but {type(functions).__name__} is not: use FQI and FQE with iterations="
+        )
+    exact = cast(ExactDesign, design)
+    build = lambda: exact.dynamics(problem.transitions.next_states, problem.continuation)  # noqa: E731
+    return problem.once(("dynamics", functions), build)
+
+
+def fitted_iteration(
+    design: Design,
+    targets: Callable[[QFunction | None], FloatArray],
+    *,
+    iterations: int,
+    rng: np.random.Generator,
+    start: QFunction | None = None,
+) -> QFunction:
+    """Fit Q_k to the targets that Q_{k-1} gives, K times (Alg. 2 lines 2-6; FQI differs in its targets alone)."""
+    q = start
+    for _ in range(iterations):
+        q = design.fit(targets(q), rng=rng, start=q)
+    return cast(QFunction, q)
+
+
+def evaluation_targets(
+    problem: Problem, policy: Policy, evidence: ActionMask
+) -> tuple[FloatArray, Callable[[QFunction | None], FloatArray]]:
+    """Return the costs (n, k) that a policy pays at once, and its targets y = c + discount * Q(x', policy(x'))."""
+    next_states = problem.transitions.next_states
+    likely = policy.probabilities(next_states)
+    supported = likely * evidence.allowed(next_states)
+    ahead = problem.continuation[:, None] * supported
+    unsupported = problem.continuation * (likely.sum(axis=1) - supported.sum(axis=1))
+    costs = problem.costs + unsupported[:, None] * problem.worst
+
+    def targets(q: QFunction | None) -> FloatArray:
+        return costs if q is None else costs + np.einsum("na,nak->nk", ahead, q(next_states))
+
+    return costs, targets
+
+
+def evaluate_fixed_point(
+    problem: Problem, policy: Policy, dynamics: Dynamics, evidence: ActionMask, *, require_contraction: bool
+) -> QFunction:
+    """Return the Q that the evaluation of a policy runs to, for all costs at once."""
+
+    def supported(states: Array) -> FloatArray:
+        return policy.probabilities(states) * evidence.allowed(states)
+
+    if problem.discount == 1:
+        _require_policy_ends(problem, supported)
+    costs, _ = evaluation_targets(problem, policy, evidence)
+    return dynamics.evaluate(costs, supported, require_contraction=require_contraction)
+
+
+def value_at_start(problem: Problem, policy: Policy, q: QFunction, evidence: ActionMask) -> Values:
+    """Average Q(x, policy(x)) over the logged initial states (Alg. 2, output)."""
+    states, weights = problem.transitions.initial_states, problem.transitions.initial_weights
+    likely = policy.probabilities(states)
+    supported = likely * evidence.allowed(states)
+    each = np.einsum("na,nak->nk", supported, q(states))
+    each += (likely.sum(axis=1) - supported.sum(axis=1))[:, None] * problem.worst
+    mean = weights @ each / weights.sum()
+    return Values(float(mean[0]), mean[1:])
+
+
+def evaluate_members(problem: Problem, policy: Policy, evidence: ActionMask, fit: QEvaluation) -> Values:
+    """Evaluate a policy; a mixture draws one member per episode, so its values are those of its members, weighed."""
+    parts = [(weight, value_at_start(problem, member, fit(member), evidence)) for member, weight in members_of(policy)]
+    objective = sum(weight * values.objective for weight, values in parts)
+    return Values(objective, np.asarray(sum(weight * values.constraints for weight, values in parts)))
+
+
+def greedy_targets(
+    problem: Problem, costs: FloatArray, worst: float, support: ActionMask
+) -> Callable[[QFunction | None], FloatArray]:
+    """Return the targets y = c + discount * min_a Q(x', a), the minimum over supported actions (FQI)."""
+    next_states = problem.transitions.next_states
+    allowed = support.allowed(next_states)
+    hopeless = ~allowed.any(axis=1)
+
+    def targets(q: QFunction | None) -> FloatArray:
+        if q is None:
+            return costs + (problem.continuation * hopeless * worst)[:, None]
+        least = np.where(allowed, q(next_states)[..., 0], np.inf).min(axis=1)
+        least[hopeless] = worst
+        return costs + (problem.continuation * least)[:, None]
+
+    return targets
+
+
+def policy_iteration(
+    problem: Problem,
+    dynamics: Dynamics,
+    costs: FloatArray,
+    worst: float,
+    support: ActionMask,
+    *,
+    start: Policy | None,
+    max_iterations: int = MAX_ITERATIONS,
+) -> tuple[QFunction, bool]:
+    """Evaluate and improve until the policy stands still (Alg. 5); its Q is then also a fixed point of FQI.
+
+    costs: (n, 1). Returns the last Q, and whether it stood still (with features it may circle).
+    """
+    next_states = problem.transitions.next_states
+    if problem.discount == 1:
+        _require_all_end(problem, support)
+    hopeless = ~support.allowed(next_states).any(axis=1)
+    paid = costs + (problem.continuation * hopeless * worst)[:, None]
+
+    def evaluate(policy: Policy) -> QFunction:
+        return dynamics.evaluate(
+            paid,
+            lambda states: policy.probabilities(states) * support.allowed(states),
+            require_contraction=problem.discount == 1,
+        )
+
+    q = evaluate(start) if start is not None else dynamics.evaluate(paid, _stop(problem), require_contraction=False)
+    seen: set[bytes] = set()
+    previous = b""
+    for _ in range(max_iterations):
+        policy = GreedyPolicy(q, support)
+        actions = policy.actions(next_states).tobytes()
+        if actions in seen:
+            return q, actions == previous
+        seen.add(actions)
+        improved = evaluate(policy)
+        if _change(improved(next_states), q(next_states)) <= SETTLED:
+            return improved, True
+        q, previous = improved, actions
+    return q, False
+
+
+def settle(
+    design: Design, targets: Callable[[QFunction | None], FloatArray], next_states: Array, rng: np.random.Generator
+) -> QFunction:
+    """Run a fitted iteration until it no longer moves, or say that it does not settle."""
+    q = design.fit(targets(None), rng=rng)
+    values = q(next_states)
+    change = np.inf
+    for _ in range(MAX_ITERATIONS):
+        q = design.fit(targets(q), rng=rng, start=q)
+        previous, values = values, q(next_states)
+        change = _change(values, previous)
+        if change <= SETTLED:
+            return q
+        if not np.isfinite(change):
+            break
+    raise DivergenceError(
+        f"the fitted iteration has not settled: a relative change of {change:.3g} is left after {MAX_ITERATIONS} "
+        "iterations. Pass iterations=, raise the ridge, or choose other features"
+    )
+
+
+def _change(values: FloatArray, previous: FloatArray) -> float:
+    return float(np.abs(values - previous).max() / (1 + np.abs(previous).max()))
+
+
+def _stop(problem: Problem) -> Callable[[Array], FloatArray]:
+    return lambda states: np.zeros((len(states), problem.transitions.n_actions))
+
+
+def _require_all_end(problem: Problem, support: ActionMask) -> None:
+    rows = problem.transitions
+    if rows.n_states is None:
+        return  # found out by the spectrum of the regression instead
+    n_states = rows.n_states
+
+    def check() -> None:
+        chosen = support.allowed(rows.states)[np.arange(len(rows)), rows.actions]
+        states, actions, next_states = rows.states[chosen], rows.actions[chosen], rows.next_states[chosen]
+        who = "a policy over the logged transitions"
+        require_end(states, actions, next_states, rows.terminals[chosen], n_states=n_states, who=who)
+
+    problem.once(("all policies end", support), check)
+
+
+def _require_policy_ends(problem: Problem, supported: Callable[[Array], FloatArray]) -> None:
+    rows = problem.transitions
+    if rows.n_states is None:
+        return
+    table = supported(np.arange(rows.n_states))
+    gives_up = table.sum(axis=1) < 1 - 1e-9  # some probability on what has no evidence: valued, not followed
+    taken = table[rows.states, rows.actions] > 0
+    ends = (rows.terminals | gives_up[rows.states])[taken]
+    states, next_states = rows.states[taken], rows.next_states[taken]
+    require_end(states, np.zeros_like(states), next_states, ends, n_states=rows.n_states, who="this policy")

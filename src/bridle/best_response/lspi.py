@@ -1,0 +1,42 @@
+"""Least-squares policy iteration (Lagoudakis & Parr 2003; Alg. 5 of the paper)."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bridle.arrays import FloatArray
+from bridle.bellman import dynamics_of, policy_iteration
+from bridle.errors import ArgumentError
+from bridle.policies import GreedyPolicy
+from bridle.problem import Problem
+from bridle.protocols import FunctionClass, Policy
+from bridle.support import Support
+
+
+@dataclass(frozen=True)
+class LSPI:
+    """Evaluate by LSTDQ and improve, until the policy stands still or comes round again.
+
+    max_iterations: where it circles, as it may with features, the last policy within this many is returned.
+    """
+
+    functions: FunctionClass
+    max_iterations: int = 100
+    support: Support = field(default_factory=Support)
+
+    def __post_init__(self) -> None:
+        if self.max_iterations < 1:
+            raise ArgumentError(f"max_iterations is {self.max_iterations}: it must be at least 1")
+
+    def __call__(
+        self, problem: Problem, multipliers: FloatArray, *, rng: np.random.Generator, start: Policy | None = None
+    ) -> GreedyPolicy:
+        """Minimise objective + multipliers . constraints over supported policies."""
+        del rng  # closed forms leave nothing to chance
+        costs, worst = problem.scalarised(multipliers)
+        support = self.support.of(problem)
+        dynamics = dynamics_of(problem, self.functions, "LSPI")
+        q, _ = policy_iteration(
+            problem, dynamics, costs, worst, support, start=start, max_iterations=self.max_iterations
+        )
+        return GreedyPolicy(q, support)

@@ -1,0 +1,228 @@
+"""Dataset: the logged transitions D of the paper. Frozen, validated, hashable, weighted."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bridle import columns
+from bridle.arrays import Array, BoolArray, FloatArray, IntArray, frozen
+from bridle.compression import group
+from bridle.errors import DataError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Logged transitions; build one with `from_arrays`, which checks what this constructor only stores.
+
+    A finite state is an integer; any other observation is an array. A `terminal` transition has no future.
+    One that merely stopped being logged has: where `next_observed` is false its next state is unknown, and
+    it is left out of every regression.
+    """
+
+    states: Array  # (n,) integers, or (n, ...) observations
+    actions: IntArray  # (n,)
+    next_states: Array  # like states
+    costs: FloatArray  # (n, k)
+    cost_names: tuple[str, ...]  # k
+    terminals: BoolArray  # (n,)
+    next_observed: BoolArray  # (n,)
+    weights: FloatArray  # (n,) how often each row was logged
+    initial_states: Array  # (e,) or (e, ...)
+    initial_weights: FloatArray  # (e,)
+    n_actions: int
+    n_states: int | None  # None: states are not finite
+    episodes: IntArray | None = None  # (n,)
+    steps: IntArray | None = None  # (n,)
+    propensities: FloatArray | None = None  # (n,) probability with which the logged action was chosen
+
+    @classmethod
+    def from_arrays(
+        cls,
+        *,
+        states: ArrayLike,
+        actions: ArrayLike,
+        next_states: ArrayLike,
+        costs: Mapping[str, ArrayLike],
+        terminals: ArrayLike,
+        episodes: ArrayLike | None = None,
+        steps: ArrayLike | None = None,
+        initial_states: ArrayLike | None = None,
+        propensities: ArrayLike | None = None,
+        n_actions: int | None = None,
+        n_states: int | None = None,
+        next_observed: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        initial_weights: ArrayLike | None = None,
+    ) -> Self:
+        """Check one array per field and freeze them.
+
+        `initial_states` default to the first state of each episode (by `steps` where given, else by row).
+        `weights` say how often a row counts; `next_observed` is false where the log holds no next state.
+        """
+        x = columns.observations(states, "states")
+        n = len(x)
+        if n == 0:
+            raise DataError("the dataset is empty: it needs at least one transition")
+        names, cost_table = columns.costs(costs, n)
+        ends = columns.flags(terminals, "terminals", n)
+        observed = columns.ones(n, bool) if next_observed is None else columns.flags(next_observed, "next_observed", n)
+        episode = None if episodes is None else columns.integers(episodes, "episodes", n)
+        step = None if steps is None else columns.integers(steps, "steps", n)
+        row_weights = columns.ones(n) if weights is None else columns.weights(weights, "weights", n)
+        rows = columns.Rows(episode)
+        rows.require_finite(cost_table, [f"cost {name!r}" for name in names])
+        rows.require_finite(x, ["states"])
+        x_next = columns.next_observations(next_states, x, known=observed & ~ends, rows=rows)
+        if initial_states is None:
+            first = _first_rows(episode, step)
+            starts, start_weights = x[first], row_weights[first]
+        else:
+            starts = columns.observations(initial_states, "initial_states")
+            start_weights = columns.ones(len(starts))
+        if initial_weights is not None and len(starts):
+            start_weights = columns.weights(initial_weights, "initial_weights", len(starts), like="initial_states")
+        if not start_weights.sum() > 0:
+            raise DataError("there is no initial state: initial_states is empty, or all of them weigh nothing")
+        if starts.shape[1:] != x.shape[1:]:
+            raise DataError(f"initial_states have shape {starts.shape[1:]} each, but states {x.shape[1:]}")
+        action = columns.integers(actions, "actions", n)
+        return cls(
+            states=frozen(x),
+            actions=frozen(action),
+            next_states=frozen(x_next),
+            costs=frozen(cost_table),
+            cost_names=names,
+            terminals=frozen(ends),
+            next_observed=frozen(observed),
+            weights=frozen(row_weights),
+            initial_states=frozen(starts),
+            initial_weights=frozen(start_weights),
+            n_actions=columns.count_actions(action, n_actions, rows),
+            n_states=columns.count_states((x, x_next, starts), n_states) if x.ndim == 1 else None,
+            episodes=None if episode is None else frozen(episode),
+            steps=None if step is None else frozen(step),
+            propensities=None if propensities is None else frozen(columns.propensities(propensities, n, rows)),
+        )
+
+    def __len__(self) -> int:
+        return int(self.actions.size)
+
+    def __repr__(self) -> str:
+        kind = "observations" if self.n_states is None else f"{self.n_states} states"
+        return f"Dataset({len(self)} rows, {kind}, {self.n_actions} actions, costs {', '.join(self.cost_names)})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dataset) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of everything the dataset holds."""
+        digest = hashlib.sha256(repr((self.cost_names, self.n_actions, self.n_states)).encode())
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                digest.update(repr((value.shape, value.dtype.str)).encode())
+                digest.update(np.ascontiguousarray(value).data)
+            elif value is None:
+                digest.update(b"none")
+        return digest.hexdigest()
+
+    @property
+    def truncated(self) -> BoolArray:
+        """(n,) rows that end an episode without a terminal state; episodes must be known."""
+        if self.episodes is None:
+            raise DataError("without episodes it is not known where one was cut off: pass episodes=")
+        last = np.zeros(len(self), dtype=bool)
+        order = _episode_order(self.episodes, self.steps)
+        ends = np.flatnonzero(np.diff(self.episodes[order], append=np.iinfo(np.int64).max))
+        last[order[ends]] = True
+        return last & ~self.terminals
+
+    def cost(self, name: str) -> FloatArray:
+        """(n,) one cost by its name."""
+        if name not in self.cost_names:
+            raise DataError(f"no cost is called {name!r}: the dataset has {', '.join(self.cost_names)}")
+        return self.costs[:, self.cost_names.index(name)]
+
+    def with_costs(self, costs: Mapping[str, ArrayLike]) -> "Dataset":
+        """Return the same transitions judged by other costs (counterfactual ones, say)."""
+        names, table = columns.costs(costs, len(self))
+        columns.Rows(self.episodes).require_finite(table, [f"cost {name!r}" for name in names])
+        return replace(self, costs=frozen(table), cost_names=names)
+
+    def compressed(self) -> "Dataset":
+        """Merge equal transitions of finite states into one weighted row with mean costs (exact; order is lost).
+
+        Rows with other observations are returned as they are. Regressions on the result equal those on the rows.
+        """
+        if self.n_states is None:
+            return self
+        n_actions, n_states = self.n_actions, self.n_states
+        flags = self.next_observed.view(np.int8) + 2 * self.terminals.view(np.int8)
+
+        def keys(rows: slice) -> IntArray:
+            key = self.states[rows] * n_actions
+            key += self.actions[rows]
+            key *= n_states
+            key += self.next_states[rows]
+            key *= 4
+            key += flags[rows]
+            return key
+
+        unweighted = self.weights.strides == (0,) and self.weights[0] == 1.0
+        rows = group(keys, n_states * n_actions * n_states * 4, None if unweighted else self.weights, self.costs)
+        pair, flag = np.divmod(rows.keys, 4)
+        pair, next_states = np.divmod(pair, n_states)
+        states, actions = np.divmod(pair, n_actions)
+        starts = np.bincount(self.initial_states, self.initial_weights, n_states)
+        return replace(
+            self,
+            states=frozen(states),
+            actions=frozen(actions),
+            next_states=frozen(next_states),
+            costs=frozen(rows.means),
+            terminals=frozen(flag >= 2),
+            next_observed=frozen(flag % 2 == 1),
+            weights=frozen(rows.weights),
+            initial_states=frozen(np.flatnonzero(starts)),
+            initial_weights=frozen(starts[starts > 0]),
+            episodes=None,
+            steps=None,
+            propensities=None,
+        )
+
+    def select(self, rows: BoolArray) -> "Dataset":
+        """Return the chosen rows; the initial states stay."""
+        always = ("states", "actions", "next_states", "costs", "terminals", "next_observed", "weights")
+        optional = [name for name in ("episodes", "steps", "propensities") if getattr(self, name) is not None]
+        chosen: dict[str, Any] = {name: frozen(getattr(self, name)[rows]) for name in (*always, *optional)}
+        return replace(self, **chosen)
+
+
+def _episode_order(episodes: IntArray, steps: IntArray | None) -> IntArray:
+    """Return the order of rows by episode, then by step (else as they stand)."""
+    if steps is not None:
+        return np.lexsort((steps, episodes))
+    if (np.diff(episodes) >= 0).all():
+        return np.arange(episodes.size)
+    return np.argsort(episodes, kind="stable")
+
+
+def _first_rows(episodes: IntArray | None, steps: IntArray | None) -> IntArray:
+    if episodes is None:
+        raise DataError("there is no initial state: pass episodes= (their first states are used) or initial_states=")
+    order = _episode_order(episodes, steps)
+    ordered = episodes[order]
+    if steps is not None:
+        repeated = (np.diff(ordered) == 0) & (np.diff(steps[order]) == 0)
+        if repeated.any():
+            row = int(order[int(np.argmax(repeated)) + 1])
+            raise DataError(f"step {steps[row]} of episode {episodes[row]} occurs twice, again in row {row}")
+    return order[np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))]

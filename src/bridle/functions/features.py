@@ -1,0 +1,49 @@
+"""Feature maps for the linear class; any callable from states to an (n, d) array will do."""
+
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+
+import numpy as np
+
+from bridle.arrays import Array, FloatArray
+from bridle.errors import ArgumentError
+from bridle.policies import rows_of
+from bridle.storage import storable
+
+
+@storable
+@dataclass(frozen=True)
+class OneHot:
+    """One feature per finite state: the linear class then equals the tabular one."""
+
+    n_states: int
+
+    def __call__(self, states: Array) -> FloatArray:
+        """(n, S)"""  # noqa: D400, D415
+        features: FloatArray = rows_of(np.eye(self.n_states), states)
+        return features
+
+
+@storable
+@dataclass(frozen=True)
+class Polynomial:
+    """All monomials of the observations up to a degree, the constant included."""
+
+    degree: int = 1
+
+    def __post_init__(self) -> None:
+        if self.degree < 0:
+            raise ArgumentError(f"degree is {self.degree}: it must not be negative")
+
+    def __call__(self, states: Array) -> FloatArray:
+        """(n, d)"""  # noqa: D400, D415
+        if states.ndim != 2:
+            raise ArgumentError(
+                f"Polynomial needs feature vectors (n, d), but these states have shape {states.shape}: "
+                "use OneHot(n_states) for finite states"
+            )
+        monomials = [np.ones(len(states))]
+        for degree in range(1, self.degree + 1):
+            for columns in combinations_with_replacement(range(states.shape[1]), degree):
+                monomials.append(states[:, columns].prod(axis=1, dtype=np.float64))  # noqa: PERF401
+        return np.stack(monomials, axis=1)

@@ -1,0 +1,144 @@
+"""Linear: any feature map of the state, one weight vector per action and cost, ridge regression."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from bridle.arrays import Array, FloatArray, IntArray, frozen
+from bridle.errors import ArgumentError, DivergenceError
+from bridle.functions.features import Polynomial
+from bridle.protocols import QFunction
+from bridle.storage import storable
+
+FeatureMap = Callable[[Array], FloatArray]
+RANK = 1e-12  # eigenvalues below this share of the largest are directions that the log does not show
+CHUNK = 1 << 16  # rows whose products of features are held at once
+
+
+@dataclass(frozen=True)
+class Linear:
+    """The function class Q(x, a) = features(x) . w_a, by least squares with `ridge` * |w|^2 added.
+
+    Without ridge, directions of feature space that no row shows get no weight (the least-norm solution).
+    """
+
+    features: FeatureMap = field(default_factory=Polynomial)
+    ridge: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.ridge) and self.ridge >= 0):
+            raise ArgumentError(f"ridge is {self.ridge}: it must be finite and not negative")
+
+    def design(self, states: Array, actions: IntArray, weights: FloatArray, *, n_actions: int) -> "LinearDesign":
+        """Invert the weighted Gram matrix of each action."""
+        order = np.argsort(actions, kind="stable")
+        features = self._map(states)[order]
+        bounds = np.searchsorted(actions[order], np.arange(n_actions + 1))
+        blocks = [slice(begin, end) for begin, end in pairwise(bounds)]
+        weighted = features * weights[order, None]
+        inverses = [_inverse(features[rows].T @ weighted[rows], self.ridge) for rows in blocks]
+        return LinearDesign(self.features, order, blocks, weighted, np.stack(inverses))
+
+    def _map(self, states: Array) -> FloatArray:
+        features = np.asarray(self.features(states), dtype=np.float64)
+        if features.ndim != 2 or len(features) != len(states):
+            raise ArgumentError(f"the feature map made {features.shape} of {len(states)} states: it must make (n, d)")
+        if not np.isfinite(features).all():
+            raise ArgumentError("the feature map made values that are not finite")
+        return features
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class LinearQ:
+    """Values linear in the features of the state."""
+
+    features: FeatureMap
+    weights: FloatArray  # (A, d, k)
+
+    def __call__(self, states: Array) -> FloatArray:
+        """(n, A, k)"""  # noqa: D400, D415
+        n_actions, d, k = self.weights.shape
+        flat = self.weights.transpose(1, 0, 2).reshape(d, n_actions * k)
+        return (self.features(states) @ flat).reshape(len(states), n_actions, k)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearDesign:
+    """Weighted features by action, and the inverse of each action's Gram matrix."""
+
+    features: FeatureMap
+    order: IntArray  # (n,) rows by action
+    blocks: list[slice]  # of the ordered rows, one per action
+    weighted: FloatArray  # (n, d) ordered, times the row weights
+    inverses: FloatArray  # (A, d, d)
+
+    def solve(self, targets: FloatArray) -> FloatArray:
+        """Return the weights (A, d, k) of the regression of targets (n, k)."""
+        ordered = targets[self.order]
+        moments = np.stack([self.weighted[rows].T @ ordered[rows] for rows in self.blocks])
+        return self.inverses @ moments
+
+    def fit(self, targets: FloatArray, *, rng: np.random.Generator, start: QFunction | None = None) -> LinearQ:  # noqa: ARG002
+        """Regress targets (n, k); exact, so neither chance nor a start matters."""
+        return LinearQ(self.features, frozen(self.solve(targets)))
+
+    def dynamics(self, next_states: Array, continuation: FloatArray) -> "LinearDynamics":
+        """Map the next states once."""
+        ahead = np.asarray(self.features(next_states), dtype=np.float64) * continuation[:, None]
+        return LinearDynamics(self, next_states, ahead)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearDynamics:
+    """The recursion w_k = b + M_pi w_{k-1} that fitted evaluation is in this class, and its fixed point (LSTDQ)."""
+
+    design: LinearDesign
+    next_states: Array
+    ahead: FloatArray  # (n, d) features of the next states times their continuation
+
+    def evaluate(
+        self, costs: FloatArray, probabilities: Callable[[Array], FloatArray], *, require_contraction: bool
+    ) -> LinearQ:
+        """Solve w = b + M_pi w after one pass over the rows (Alg. 6)."""
+        recursion = self._recursion(probabilities(self.next_states))
+        if require_contraction:
+            radius = float(np.abs(np.linalg.eigvals(recursion)).max())
+            if radius >= 1:
+                raise DivergenceError(
+                    f"fitted evaluation with these features does not converge: its recursion has spectral radius "
+                    f"{radius:.6g}, at least 1. Raise the ridge, choose other features, pass iterations=, or use LSTDQ"
+                )
+        n_actions, d, _ = self.design.inverses.shape
+        immediate = self.design.solve(costs).reshape(n_actions * d, -1)
+        try:
+            weights = np.linalg.solve(np.eye(n_actions * d) - recursion, immediate)
+        except np.linalg.LinAlgError:
+            raise DivergenceError(
+                "the equations of this policy's value have no unique solution with these features: "
+                "raise the ridge, use a discount below 1, or choose other features"
+            ) from None
+        return LinearQ(self.design.features, frozen(weights.reshape(n_actions, d, -1)))
+
+    def _recursion(self, likely: FloatArray) -> FloatArray:
+        """Return M_pi (A d, A d): the next features under the policy, regressed on the features of the row."""
+        n_actions, d, _ = self.design.inverses.shape
+        crossed = np.zeros((n_actions, d, n_actions * d))
+        for action, block in enumerate(self.design.blocks):
+            for begin in range(block.start, block.stop, CHUNK):
+                rows = slice(begin, min(begin + CHUNK, block.stop))
+                source = self.design.order[rows]
+                following = likely[source][:, :, None] * self.ahead[source][:, None, :]
+                crossed[action] += self.design.weighted[rows].T @ following.reshape(len(source), -1)
+        return (self.design.inverses @ crossed).reshape(n_actions * d, n_actions * d)
+
+
+def _inverse(gram: FloatArray, ridge: float) -> FloatArray:
+    """Invert on the directions that the log shows."""
+    size, directions = np.linalg.eigh(gram)
+    shown = size > RANK * max(size.max(initial=0.0), 1e-300)
+    scale = np.divide(1.0, size + ridge, out=np.zeros_like(size), where=shown)
+    inverse: FloatArray = (directions * scale) @ directions.T
+    return inverse

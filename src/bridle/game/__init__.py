@@ -1,0 +1,7 @@
+"""The game between policies and multipliers: the paper's meta-algorithm."""
+
+from bridle.game.rounds import Round, rounds
+from bridle.game.solution import Solution, Status
+from bridle.game.solve import solve
+
+__all__ = ["Round", "Solution", "Status", "rounds", "solve"]

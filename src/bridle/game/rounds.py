@@ -1,0 +1,172 @@
+"""One round after another: multipliers, best response, evaluation, gap (Alg. 1 of the paper)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from bridle.arrays import FloatArray, frozen
+from bridle.errors import CheckpointError
+from bridle.game.lagrangian import extended_floors, upper
+from bridle.online.master import best_mixture
+from bridle.problem import Problem, Values
+from bridle.protocols import BestResponse, Evaluator, OnlineLearner, Policy
+
+Weighting = Literal["best", "uniform"]
+BEST_RESPONSE, EVALUATION = 0, 1  # what a call's random numbers are for
+
+
+class Play(NamedTuple):
+    """What a round cost to find out."""
+
+    multipliers: FloatArray  # (m,)
+    policy: Policy
+    values: Values
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """One round of the game, and where the game stands after it."""
+
+    index: int  # from 1
+    multipliers: FloatArray  # (m,)
+    policy: Policy
+    values: Values
+    violation: FloatArray  # (m,) of this round's policy
+    lower: float  # L_min
+    upper: float  # L_max of the mixture
+    weighting: str  # of the mixture: uniform, or that of the linear program
+    weights: FloatArray  # (index,) of the mixture, over the policies of all rounds
+    mixture: Values
+    price: FloatArray  # (m,) the multipliers visited with the best lower bound
+
+    @property
+    def objective(self) -> float:
+        """Of this round's policy."""
+        return self.values.objective
+
+    @property
+    def gap(self) -> float:
+        """The duality gap that is left."""
+        return self.upper - self.lower
+
+    @property
+    def play(self) -> Play:
+        """The part of the round that cannot be computed again from the others."""
+        return Play(self.multipliers, self.policy, self.values)
+
+    @property
+    def finite(self) -> bool:
+        """Say whether the evaluator's values are numbers."""
+        return bool(np.isfinite(self.values.objective) and np.isfinite(self.values.constraints).all())
+
+
+def rounds(
+    problem: Problem,
+    *,
+    best_response: BestResponse,
+    evaluator: Evaluator,
+    learner: OnlineLearner[Any],
+    seed: int = 0,
+    weighting: Weighting = "best",
+    feasibility: bool = False,
+    recorded: Sequence[Play] = (),
+) -> Iterator[Round]:
+    """Play without end; stop by not asking for more.
+
+    weighting: "uniform" mixes all policies alike, as the paper does; "best" takes the linear program's weights
+        where they give the smaller gap.
+    feasibility: leave the objective out: how closely can the constraints be met?
+    recorded: rounds played before, which are not played again.
+    """
+    asked = problem.without_objective() if feasibility else problem
+    table = _Table(learner, weighting)
+    state = learner.init(problem.n_constraints)
+    policy: Policy | None = None
+    index = 0
+    while True:
+        index += 1
+        multipliers = learner.multipliers(state)
+        if index <= len(recorded):
+            play = recorded[index - 1]
+            _require_same(index, play.multipliers, multipliers)
+        else:
+            generators = [_generator(seed, index, slot + 2 * feasibility) for slot in (BEST_RESPONSE, EVALUATION)]
+            answer = best_response(asked, multipliers, rng=generators[0], start=policy)
+            play = Play(multipliers, answer, evaluator(problem, answer, rng=generators[1]))
+        policy = play.policy
+        played = table.add(play, play.values.constraints - problem.limits, objective=not feasibility)
+        yield played
+        state = learner.update(state, played)
+
+
+class _Table:
+    """Everything found so far, and what follows from it."""
+
+    def __init__(self, learner: OnlineLearner[Any], weighting: Weighting) -> None:
+        self.learner, self.weighting = learner, weighting
+        self.plays: list[Play] = []
+        self.objectives: list[float] = []  # as played: zero where only feasibility is asked for
+        self.violations: list[FloatArray] = []
+        self.floors: FloatArray = np.zeros(0)
+        self.distinct: dict[bytes, int] = {}  # equal values are interchangeable: the program sees each once
+        self.program: FloatArray = np.zeros(0)  # its weights
+
+    def add(self, play: Play, violation: FloatArray, *, objective: bool) -> Round:
+        self.plays.append(play)
+        self.objectives.append(play.values.objective if objective else 0.0)
+        self.violations.append(violation)
+        found, broken = np.array(self.objectives), np.array(self.violations)
+        visited = np.array([p.multipliers for p in self.plays])
+        self.floors = extended_floors(self.floors, found, broken, visited)
+        worth = {
+            name: (self._upper(weights, found, broken), weights) for name, weights in self._mixtures(found, broken)
+        }
+        name = min(worth, key=lambda key: worth[key][0])
+        top, weights = worth[name]
+        constraints = weights @ np.array([p.values.constraints for p in self.plays])
+        return Round(
+            index=len(self.plays),
+            multipliers=play.multipliers,
+            policy=play.policy,
+            values=play.values,
+            violation=frozen(violation),
+            lower=float(self.floors.max()),
+            upper=top,
+            weighting=name,
+            weights=frozen(weights),
+            mixture=Values(float(weights @ [p.values.objective for p in self.plays]), frozen(constraints)),
+            price=self.plays[int(np.argmax(self.floors))].multipliers,
+        )
+
+    def _upper(self, weights: FloatArray, found: FloatArray, broken: FloatArray) -> float:
+        violation = weights @ broken
+        return upper(float(weights @ found), violation, self.learner.worst_multipliers(violation))
+
+    def _mixtures(self, found: FloatArray, broken: FloatArray) -> Iterator[tuple[str, FloatArray]]:
+        yield "uniform", np.full(found.size, 1.0 / found.size)
+        if self.weighting == "best" and np.isfinite(found).all() and np.isfinite(broken).all():
+            self._solve_program(found, broken)
+            yield "linear program", self.program
+
+    def _solve_program(self, found: FloatArray, broken: FloatArray) -> None:
+        newest = found.size - 1
+        self.program = np.append(self.program, 0.0)
+        if self.distinct.setdefault(np.append(found[-1], broken[-1]).tobytes(), newest) == newest:
+            kept = list(self.distinct.values())
+            bounds = np.array([self.learner.worst_multipliers(unit) @ unit for unit in np.eye(broken.shape[1])])
+            self.program[kept] = best_mixture(found[kept], broken[kept], bounds).weights
+
+
+def _generator(seed: int, index: int, slot: int) -> np.random.Generator:
+    """Return random numbers that depend on nothing but where they are used, so that a resumed run has the same."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index, slot)))
+
+
+def _require_same(index: int, recorded: FloatArray, expected: FloatArray) -> None:
+    if not np.array_equal(recorded, expected):
+        raise CheckpointError(
+            f"round {index} was recorded at multipliers {recorded}, but this run would play {expected}: "
+            "the record belongs to another problem, learner or seed"
+        )

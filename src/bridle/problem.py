@@ -1,0 +1,155 @@
+"""Problem: which cost to minimise, which to keep under their limits, and at what discount."""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numpy as np
+
+from bridle.arrays import FloatArray, frozen
+from bridle.dataset import Dataset
+from bridle.errors import ProblemError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """The expected discounted sum of a cost must not exceed a limit."""
+
+    cost: str
+    limit: float
+    name: str = ""  # default: the cost's own
+
+    sign = 1.0
+    words = "at most"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.limit, bool) or not isinstance(self.limit, int | float | np.number):
+            raise ProblemError(f"the limit on {self.cost!r} is {self.limit!r}: it must be a number")
+        if not np.isfinite(self.limit):
+            raise ProblemError(f"the limit on {self.cost!r} is {self.limit}: it must be finite, or drop the constraint")
+        object.__setattr__(self, "limit", float(self.limit))
+        object.__setattr__(self, "name", self.name or self.cost)
+
+
+@dataclass(frozen=True)
+class AtLeast(AtMost):
+    """The expected discounted sum of a cost (a benefit, then) must reach a limit."""
+
+    sign = -1.0
+    words = "at least"
+
+
+class Values(NamedTuple):
+    """The objective and the constraints of a policy, signed so that less is better and limits are upper limits."""
+
+    objective: float
+    constraints: FloatArray  # (m,)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Minimise `objective` subject to `constraints` (OPT of the paper), judged on `dataset`.
+
+    Inside, the objective is cost 0 and constraint i is cost i + 1, each signed so that less is better.
+    """
+
+    dataset: Dataset
+    objective: str | None = field(kw_only=True)  # None: only the constraints matter
+    constraints: Sequence[AtMost] = field(kw_only=True)
+    discount: float = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "constraints", tuple(self.constraints))
+        if not (isinstance(self.discount, int | float) and 0 < self.discount <= 1):
+            raise ProblemError(f"the discount is {self.discount}: it must lie in (0, 1]")
+        for constraint in self.constraints:
+            if not isinstance(constraint, AtMost):
+                raise ProblemError(
+                    f"{constraint!r} is not a constraint: use AtMost(cost, limit) or AtLeast(cost, limit)"
+                )
+        known = self.dataset.cost_names
+        wanted = [c.cost for c in self.constraints] + ([] if self.objective is None else [self.objective])
+        for name in wanted:
+            if name not in known:
+                raise ProblemError(f"no cost is called {name!r}: the dataset has {', '.join(known)}")
+        names = [c.name for c in self.constraints]
+        for name in names:
+            if names.count(name) > 1:
+                raise ProblemError(f"two constraints are called {name!r}: tell them apart with name=")
+
+    @property
+    def n_constraints(self) -> int:
+        """The paper's m."""
+        return len(self.constraints)
+
+    @cached_property
+    def limits(self) -> FloatArray:
+        """(m,) signed like the costs."""
+        return frozen(np.array([c.sign * c.limit for c in self.constraints], dtype=np.float64))
+
+    @cached_property
+    def transitions(self) -> Dataset:
+        """The rows that every regression uses: those with a known future, equal ones merged into weights."""
+        compressed = self.dataset.compressed()
+        usable = compressed.next_observed | compressed.terminals
+        if not usable.any():
+            raise ProblemError("no transition has a next state or is terminal: there is nothing to learn from")
+        return compressed if usable.all() else compressed.select(usable)
+
+    @cached_property
+    def costs(self) -> FloatArray:
+        """(n, 1 + m) of `transitions`."""
+        return frozen(self._signed(self.transitions))
+
+    @cached_property
+    def continuation(self) -> FloatArray:
+        """(n,) how much of the next state's value counts: the discount, or nothing after a terminal."""
+        return frozen(np.where(self.transitions.terminals, 0.0, self.discount))
+
+    @cached_property
+    def worst(self) -> FloatArray:
+        """(1 + m,) the largest value that the logged costs allow: what is assumed where there is no evidence.
+
+        A cost that is never positive is at its worst when the episode ends at once; at discount 1 the horizon
+        is the longest logged episode.
+        """
+        highest = self._signed(self.dataset).max(axis=0)
+        return frozen(highest * np.where(highest > 0, self._horizon(), 1.0))
+
+    def scalarised(self, multipliers: FloatArray) -> tuple[FloatArray, float]:
+        """Return the best response's cost c + multipliers . g, (n, 1), and its worst value."""
+        mix = np.concatenate([[1.0], multipliers])
+        return (self.costs @ mix)[:, None], float(self.worst @ mix)
+
+    def named(self, values: Values) -> dict[str, float]:
+        """Return values in the user's own signs, by the name of each cost."""
+        signed = {c.cost: float(c.sign * v) for c, v in zip(self.constraints, values.constraints, strict=True)}
+        return ({} if self.objective is None else {self.objective: float(values.objective)}) | signed
+
+    def without_objective(self) -> "Problem":
+        """Return the question whether the constraints can be met at all."""
+        return replace(self, objective=None)
+
+    def once(self, key: Hashable, build: Callable[[], T]) -> T:
+        """Build something that depends on nothing but this problem and the key, the first time it is asked for."""
+        if key not in self._built:
+            self._built[key] = build()
+        return cast(T, self._built[key])
+
+    @cached_property
+    def _built(self) -> dict[Hashable, Any]:
+        return {}
+
+    def _signed(self, dataset: Dataset) -> FloatArray:
+        objective = np.zeros(len(dataset)) if self.objective is None else dataset.cost(self.objective)
+        return np.column_stack([objective, *(c.sign * dataset.cost(c.cost) for c in self.constraints)])
+
+    def _horizon(self) -> float:
+        if self.discount < 1:
+            return 1 / (1 - self.discount)
+        if self.dataset.episodes is None:
+            return float(self.dataset.weights.sum())
+        return float(np.unique(self.dataset.episodes, return_counts=True)[1].max())

@@ -1,0 +1,127 @@
+"""Evidence before choice: which actions the log supports in a state."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from bridle.arrays import Array, BoolArray, FloatArray, frozen
+from bridle.dataset import Dataset
+from bridle.errors import ArgumentError
+from bridle.policies import rows_of
+from bridle.problem import Problem
+from bridle.protocols import ActionMask
+from bridle.storage import storable
+
+ROUNDING = 1e-9  # weights are sums of floats: 20 occurrences may read 19.999999999
+
+
+@dataclass(frozen=True)
+class Support:
+    """An action is supported where the log shows it often enough.
+
+    min_count: in finite states, logged occurrences in that very state; 0 allows everything.
+    min_probability: for other observations, the estimated probability that behaviour takes the action there;
+        0 allows everything.
+    Where no action of a logged state comes up to that, those that come closest are allowed.
+    """
+
+    min_count: float = 1
+    min_probability: float = 0.01
+
+    def __post_init__(self) -> None:
+        if not self.min_count >= 0:
+            raise ArgumentError(f"min_count is {self.min_count}: it must not be negative")
+        if not 0 <= self.min_probability < 1:
+            raise ArgumentError(f"min_probability is {self.min_probability}: it must lie in [0, 1)")
+
+    def of(self, problem: Problem) -> ActionMask:
+        """Return the supported actions of a problem's transitions (computed once per problem)."""
+        return problem.once(self, lambda: self.fit(problem.transitions))
+
+    def fit(self, dataset: Dataset) -> ActionMask:
+        """Count, or estimate the behaviour policy."""
+        if dataset.n_states is not None:
+            return self._count(dataset, dataset.n_states)
+        if self.min_probability == 0:
+            return EveryAction(dataset.n_actions)
+        return BehaviourMask.estimate(dataset, self.min_probability)
+
+    def _count(self, dataset: Dataset, n_states: int) -> "CountMask":
+        pair = dataset.states * dataset.n_actions + dataset.actions
+        counts = np.bincount(pair, dataset.weights, n_states * dataset.n_actions).reshape(n_states, dataset.n_actions)
+        if self.min_count == 0:
+            return CountMask(frozen(np.ones_like(counts, dtype=bool)))
+        needed = np.minimum(self.min_count, counts.max(axis=1, keepdims=True)) * (1 - ROUNDING)
+        return CountMask(frozen((counts > 0) & (counts >= needed)))
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class CountMask:
+    """Actions allowed in each finite state; none where the state was never left in the log."""
+
+    table: BoolArray  # (S, A)
+
+    def allowed(self, states: Array) -> BoolArray:
+        """(n, A)"""  # noqa: D400, D415
+        return rows_of(self.table, states)
+
+
+@storable
+@dataclass(frozen=True)
+class EveryAction:
+    """No restriction."""
+
+    n_actions: int
+
+    def allowed(self, states: Array) -> BoolArray:
+        """(n, A)"""  # noqa: D400, D415
+        return np.ones((len(states), self.n_actions), dtype=bool)
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class BehaviourMask:
+    """Actions whose probability under a logistic model of behaviour reaches a threshold."""
+
+    centre: FloatArray  # (d,)
+    scale: FloatArray  # (d,)
+    coefficients: FloatArray  # (A, d); a row of zeros for an action never logged
+    intercepts: FloatArray  # (A,); -inf for an action never logged
+    threshold: float
+
+    @classmethod
+    def estimate(cls, dataset: Dataset, threshold: float) -> "BehaviourMask":
+        """Fit multinomial logistic regression of the logged actions on standardised states."""
+        states = dataset.states
+        if states.ndim != 2:
+            raise ArgumentError(
+                f"behaviour can be estimated for feature vectors, not for states of shape {states.shape[1:]}: "
+                "use Support(min_probability=0)"
+            )
+        centre, spread = states.mean(axis=0), states.std(axis=0)
+        scale = np.where(spread > 0, spread, 1.0)
+        logged = np.unique(dataset.actions)
+        coefficients = np.zeros((dataset.n_actions, states.shape[1]))
+        intercepts = np.full(dataset.n_actions, -np.inf)
+        if logged.size == 1:
+            intercepts[logged] = 0.0
+        else:
+            model = LogisticRegression(max_iter=500)
+            model.fit((states - centre) / scale, dataset.actions, sample_weight=dataset.weights)
+            two = logged.size == 2  # then scikit-learn keeps only the log-odds of the second
+            coefficients[logged] = np.vstack([np.zeros_like(model.coef_), model.coef_]) if two else model.coef_
+            intercepts[logged] = np.append(0.0, model.intercept_) if two else model.intercept_
+        return cls(frozen(centre), frozen(scale), frozen(coefficients), frozen(intercepts), threshold)
+
+    def probabilities(self, states: Array) -> FloatArray:
+        """(n, A) the estimated behaviour policy."""
+        scores = ((states - self.centre) / self.scale) @ self.coefficients.T + self.intercepts
+        exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return exponentials / exponentials.sum(axis=1, keepdims=True)
+
+    def allowed(self, states: Array) -> BoolArray:
+        """(n, A)"""  # noqa: D400, D415
+        likely = self.probabilities(states)
+        return likely >= np.minimum(self.threshold, likely.max(axis=1, keepdims=True))

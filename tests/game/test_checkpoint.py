@@ -1,0 +1,137 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bridle import AtMost, CuttingPlane, load_policy, solve
+from bridle.errors import CheckpointError
+from problems import PLAYERS, binding_limits, exact_problem, random_mdp
+
+MDP = random_mdp(0, n_constraints=2, n_states=15)
+LIMITS = binding_limits(MDP)
+PROBLEM = exact_problem(MDP, LIMITS)
+
+
+def run(folder, *, problem=PROBLEM, max_rounds=100, **changes):
+    choices = PLAYERS | {"learner": CuttingPlane(50.0), "tolerance": 1e-7}
+    return solve(problem, **choices | changes, max_rounds=max_rounds, checkpoint=folder)
+
+
+def contents(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_a_run_folder_holds_all_that_came_out_and_no_code(tmp_path):
+    solution = run(tmp_path)
+    names = set(contents(tmp_path))
+    assert {"settings.json", "rounds.jsonl", "solution.json", "policy.npz", "policies/main-00001.npz"} <= names
+    assert {Path(name).suffix for name in names} == {".json", ".jsonl", ".npz"}
+    lines = [json.loads(line) for line in (tmp_path / "rounds.jsonl").read_text().splitlines()]
+    assert [line["index"] for line in lines] == list(range(1, len(solution.rounds) + 1))
+    assert lines[-1]["gap"] == solution.gap
+    summary = json.loads((tmp_path / "solution.json").read_text())
+    assert summary["status"] == "converged"
+    assert summary["values"] == solution.values
+    states = np.arange(MDP.n_states)
+    policy = load_policy(tmp_path / "policy.npz")
+    assert np.array_equal(policy.probabilities(states), solution.policy.probabilities(states))
+
+
+def test_a_run_stopped_early_and_resumed_equals_the_unbroken_one(tmp_path):
+    whole = run(tmp_path / "whole")
+    for rounds in (3, 4, 9):
+        run(tmp_path / "parts", max_rounds=rounds)
+    seen = []
+    resumed = run(tmp_path / "parts", on_round=seen.append)
+    assert [played.index for played in seen] == list(range(10, len(whole.rounds) + 1))
+    assert resumed.values == whole.values
+    assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
+
+
+def test_a_finished_run_is_not_played_again(tmp_path):
+    run(tmp_path)
+    before = contents(tmp_path)
+    seen = []
+    run(tmp_path, on_round=seen.append)
+    assert seen == []
+    assert contents(tmp_path) == before
+
+
+def test_killed_at_twenty_random_moments_a_run_equals_the_unbroken_one_bit_for_bit(tmp_path):
+    script = Path(__file__).with_name("kill_and_resume.py")
+    environment = os.environ | {"PYTHONPATH": str(script.parents[1]), "OMP_NUM_THREADS": "1"}
+    call = [sys.executable, str(script), str(tmp_path)]
+    done = subprocess.run(call, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    progress = json.loads(done.stdout)
+    assert len(progress) == 20
+    assert len(set(progress)) > 10  # killed at different moments of the run
+    assert progress[-1] < 150  # and before its end
+    assert contents(tmp_path / "killed") == contents(tmp_path / "unbroken")
+
+
+@pytest.mark.parametrize("cut", [1, 17, 60])
+def test_a_line_cut_off_in_the_middle_of_a_write_is_played_again(cut, tmp_path):
+    run(tmp_path / "whole")
+    run(tmp_path / "torn", max_rounds=4)
+    path = tmp_path / "torn" / "rounds.jsonl"
+    path.write_bytes(path.read_bytes()[:-cut])
+    (tmp_path / "torn" / "policies" / ".main-00005.npz.abc.tmp").write_bytes(b"half")
+    run(tmp_path / "torn")
+    assert contents(tmp_path / "torn") == contents(tmp_path / "whole")
+
+
+def test_an_infeasible_run_resumes_too(tmp_path):
+    problem = exact_problem(MDP, [AtMost(limit.cost, 0.1) for limit in LIMITS])
+    whole = run(tmp_path / "whole", problem=problem)
+    assert whole.status == "infeasible"
+    path = tmp_path / "parts"
+    run(path, problem=problem)
+    lines = (path / "rounds.jsonl").read_text().splitlines(keepends=True)
+    (path / "rounds.jsonl").write_text("".join(lines[:-2]))
+    run(path, problem=problem)
+    assert contents(path) == contents(tmp_path / "whole")
+
+
+OTHER = {
+    "seed": {"seed": 1},
+    "learner": {"learner": CuttingPlane(49.0)},
+    "constraints": {"problem": exact_problem(MDP, [LIMITS[0]])},
+    "dataset": {"problem": exact_problem(random_mdp(1, n_constraints=2, n_states=15), LIMITS)},
+}
+
+
+@pytest.mark.parametrize("difference", OTHER)
+def test_a_folder_of_another_run_is_refused_and_left_alone(difference, tmp_path):
+    run(tmp_path, max_rounds=3)
+    before = contents(tmp_path)
+    with pytest.raises(CheckpointError, match=f"holds another run .*{difference} was"):
+        run(tmp_path, **OTHER[difference])
+    assert contents(tmp_path) == before
+
+
+def test_damage_is_named(tmp_path):
+    run(tmp_path, max_rounds=3)
+    lines = (tmp_path / "rounds.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "rounds.jsonl").write_bytes(lines[0] + b"{broken\n" + lines[2])
+    with pytest.raises(CheckpointError, match="rounds.jsonl is damaged"):
+        run(tmp_path)
+    (tmp_path / "rounds.jsonl").write_bytes(lines[0] + lines[2])
+    with pytest.raises(CheckpointError, match="has round 3 where 2 should be"):
+        run(tmp_path)
+    (tmp_path / "settings.json").write_text("{")
+    with pytest.raises(CheckpointError, match="settings.json is damaged"):
+        run(tmp_path)
+
+
+def test_a_record_that_does_not_follow_from_the_settings_is_refused(tmp_path):
+    run(tmp_path, max_rounds=3)
+    lines = [json.loads(line) for line in (tmp_path / "rounds.jsonl").read_text().splitlines()]
+    lines[1]["objective"] += 1.0
+    (tmp_path / "rounds.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(CheckpointError, match="round 3 was recorded at multipliers"):
+        run(tmp_path)

@@ -1,0 +1,79 @@
+"""Random constrained MDPs and logs, by seed."""
+
+import numpy as np
+
+from bridle import FQE, FQI, AtMost, Dataset, Problem, Tabular, TabularMDP, TabularPolicy
+
+PLAYERS = {"best_response": FQI(Tabular()), "evaluator": FQE(Tabular())}
+
+
+def random_mdp(seed, *, n_constraints=1, n_states=50, n_actions=4, successors=4, discount=0.95, ending=0.0):
+    rng = np.random.default_rng(seed)
+    moves = np.zeros((n_states, n_actions, n_states))
+    for state in range(n_states):
+        for action in range(n_actions):
+            reached = rng.choice(n_states, successors, replace=False)
+            moves[state, action, reached] = (1 - ending) * rng.dirichlet(np.ones(successors))
+    costs = {"c": rng.random((n_states, n_actions))}
+    costs |= {f"g{i}": rng.random((n_states, n_actions)) for i in range(n_constraints)}
+    initial = np.zeros(n_states)
+    initial[:3] = rng.dirichlet(np.ones(3))
+    return TabularMDP(moves, costs, initial, discount)
+
+
+def binding_limits(mdp, *, tightness=0.5):
+    """Limits between what the unconstrained optimum incurs and what the policy with the least sum of them does."""
+    names = [name for name in mdp.costs if name != "c"]
+    total = TabularMDP(
+        mdp.transitions, dict(mdp.costs) | {"all": sum(mdp.costs[n] for n in names)}, mdp.initial, mdp.discount
+    )
+    least, free = total.optimum(objective="all").values, mdp.optimum(objective="c").values
+    return [AtMost(n, least[n] + tightness * max(free[n] - least[n], 0.05)) for n in names]
+
+
+def exact_problem(mdp, constraints):
+    """The problem whose log shows every pair in exact proportion: its solution is the MDP's own."""
+    return Problem(mdp.exact_log(), objective="c", constraints=constraints, discount=mdp.discount)
+
+
+def random_log(seed, *, episodes=60, n_constraints=2, n_states=6, n_actions=3, max_steps=12, ending=0.15):
+    mdp = random_mdp(
+        seed, n_constraints=n_constraints, n_states=n_states, n_actions=n_actions, successors=3, ending=ending
+    )
+    uniform = TabularPolicy.uniform(n_states, n_actions)
+    return mdp.simulate(uniform, episodes=episodes, max_steps=max_steps, rng=np.random.default_rng(seed))
+
+
+def random_policy(seed, dataset):
+    """A stochastic policy that takes only actions logged in each state."""
+    rng = np.random.default_rng(seed)
+    table = rng.random((dataset.n_states, dataset.n_actions))
+    logged = np.zeros_like(table, dtype=bool)
+    logged[dataset.states, dataset.actions] = True
+    table = np.where(logged | ~logged.any(axis=1, keepdims=True), table, 0.0)
+    return TabularPolicy(table / table.sum(axis=1, keepdims=True))
+
+
+def problem_of(dataset, *, limits=(1.0, 1.0), discount=0.9):
+    constraints = [AtMost(f"g{i}", limit) for i, limit in enumerate(limits)]
+    return Problem(dataset, objective="c", constraints=constraints, discount=discount)
+
+
+def rows_of(dataset, order=None, **changes):
+    """The same rows through from_arrays again, in another order or with changes."""
+    order = np.arange(len(dataset)) if order is None else order
+    optional = {k: getattr(dataset, k) for k in ("episodes", "steps") if getattr(dataset, k) is not None}
+    fields = {
+        "states": dataset.states[order],
+        "actions": dataset.actions[order],
+        "next_states": dataset.next_states[order],
+        "costs": {name: dataset.cost(name)[order] for name in dataset.cost_names},
+        "terminals": dataset.terminals[order],
+        "weights": dataset.weights[order],
+        "initial_states": dataset.initial_states,
+        "initial_weights": dataset.initial_weights,
+        "n_actions": dataset.n_actions,
+        **({"n_states": dataset.n_states} if dataset.n_states is not None else {}),
+        **{k: v[order] for k, v in optional.items()},
+    }
+    return Dataset.from_arrays(**(fields | changes))

@@ -1,0 +1,38 @@
+import json
+import subprocess
+import sys
+
+import bridle
+
+
+def command(*arguments):
+    call = [sys.executable, "-m", "bridle", *arguments]
+    return subprocess.run(call, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_the_demo_shows_the_four_policies_and_writes_a_run_folder(tmp_path):
+    done = command("demo", "--out", str(tmp_path / "run"), "--episodes", "2000")
+    assert done.returncode == 0, done.stderr
+    for words in ("gap", "Converged", "learned", "behaviour", "best without limit", "best within limit", "-0.40762"):
+        assert words in done.stdout
+    assert json.loads((tmp_path / "run" / "solution.json").read_text())["status"] == "converged"
+
+
+def test_a_folder_of_another_run_is_one_message_and_exit_code_two(tmp_path):
+    command("demo", "--out", str(tmp_path), "--episodes", "200")
+    done = command("demo", "--out", str(tmp_path), "--episodes", "300")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert "holds another run" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_typos_are_exit_code_two_without_a_traceback():
+    for arguments in (["demo", "--episodes", "many"], ["dmeo"], ["demo", "--episodes", "0"]):
+        done = command(*arguments)
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr
+
+
+def test_the_version_is_the_packages():
+    assert command("--version").stdout.strip() == bridle.__version__

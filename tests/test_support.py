@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+
+from bridle import Dataset, Support
+from bridle.errors import ArgumentError
+
+
+def finite_log(counts):
+    """Pairs logged as often as a table says, all ending."""
+    states, actions = np.nonzero(counts)
+    return Dataset.from_arrays(
+        states=states,
+        actions=actions,
+        next_states=states,
+        costs={"c": np.zeros(states.size)},
+        terminals=np.ones(states.size),
+        weights=counts[states, actions],
+        initial_states=[0],
+        n_states=counts.shape[0],
+        n_actions=counts.shape[1],
+    )
+
+
+COUNTS = np.array([[5, 20, 0], [3, 0, 4], [0, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("minimum", "expected"),
+    [
+        (1, [[1, 1, 0], [1, 0, 1], [0, 0, 0]]),
+        (5, [[1, 1, 0], [0, 0, 1], [0, 0, 0]]),  # in state 1 none has five: the most logged one stays
+        (0, [[1, 1, 1], [1, 1, 1], [1, 1, 1]]),
+    ],
+)
+def test_finite_states_count_occurrences(minimum, expected):
+    mask = Support(min_count=minimum).fit(finite_log(COUNTS))
+    assert mask.allowed(np.arange(3)).astype(int).tolist() == expected
+
+
+def feature_log(n=4000, seed=0):
+    """Behaviour takes action 0 on the left, 1 on the right, 2 never."""
+    rng = np.random.default_rng(seed)
+    states = rng.normal(size=(n, 2))
+    right = rng.random(n) < 1 / (1 + np.exp(-4 * states[:, 0]))
+    return Dataset.from_arrays(
+        states=states,
+        actions=right.astype(int),
+        next_states=states,
+        costs={"c": np.zeros(n)},
+        terminals=np.ones(n),
+        initial_states=states[:1],
+        n_actions=3,
+    )
+
+
+def test_features_are_judged_by_the_estimated_behaviour():
+    mask = Support(min_probability=0.1).fit(feature_log())
+    here = np.array([[-3.0, 0.0], [0.0, 0.0], [3.0, 0.0]])
+    assert mask.allowed(here).astype(int).tolist() == [[1, 0, 0], [1, 1, 0], [0, 1, 0]]
+    assert mask.probabilities(np.array([[0.5, 0.0]]))[0, 1] == pytest.approx(1 / (1 + np.exp(-2)), abs=0.03)
+
+
+def test_an_action_never_logged_is_never_supported_by_default():
+    assert not Support().fit(feature_log()).allowed(np.random.default_rng(1).normal(size=(50, 2)))[:, 2].any()
+
+
+def test_a_log_of_one_action_supports_it_alone():
+    rows = feature_log(50)
+    only = rows.select(rows.actions == 1)
+    assert Support().fit(only).allowed(np.zeros((1, 2))).tolist() == [[False, True, False]]
+
+
+def test_a_threshold_of_zero_allows_everything():
+    assert Support(min_probability=0).fit(feature_log(50)).allowed(np.zeros((2, 2))).all()
+
+
+def test_three_logged_actions_are_estimated_together():
+    rng = np.random.default_rng(0)
+    states = rng.normal(size=(3000, 1))
+    scores = np.column_stack([np.zeros(3000), states[:, 0], -states[:, 0]])
+    likely = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    actions = (rng.random(3000)[:, None] > likely.cumsum(axis=1)).sum(axis=1)
+    rows = Dataset.from_arrays(
+        states=states, actions=actions, next_states=states, costs={"c": actions}, terminals=np.ones(3000),
+        initial_states=states[:1],
+    )  # fmt: skip
+    mask = Support().fit(rows)
+    assert mask.probabilities(states) == pytest.approx(likely, abs=0.05)
+
+
+@pytest.mark.parametrize("bad", [{"min_count": -1}, {"min_probability": 1.0}, {"min_probability": -0.1}])
+def test_thresholds_outside_their_range_are_refused(bad):
+    with pytest.raises(ArgumentError, match=next(iter(bad))):
+        Support(**bad)
+
+
+def test_images_have_no_estimated_behaviour():
+    pictures = np.zeros((2, 4, 4), dtype=np.uint8)
+    rows = Dataset.from_arrays(
+        states=pictures, actions=[0, 1], next_states=pictures, costs={"c": [0, 0]}, terminals=[1, 1],
+        initial_states=pictures[:1],
+    )  # fmt: skip
+    with pytest.raises(ArgumentError, match="min_probability=0"):
+        Support().fit(rows)
