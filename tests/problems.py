@@ -2,33 +2,16 @@
 
 import numpy as np
 
-from bridle import FQE, FQI, AtMost, Dataset, Problem, Tabular, TabularMDP, TabularPolicy
+from bridle import FQE, FQI, AtMost, Dataset, Problem, Tabular, TabularPolicy
+from bridle.studies.random_cmdps import binding_limits, random_cmdp
+
+__all__ = ["PLAYERS", "binding_limits", "exact_problem", "problem_of", "random_log", "random_mdp", "random_policy"]
 
 PLAYERS = {"best_response": FQI(Tabular()), "evaluator": FQE(Tabular())}
 
 
-def random_mdp(seed, *, n_constraints=1, n_states=50, n_actions=4, successors=4, discount=0.95, ending=0.0):
-    rng = np.random.default_rng(seed)
-    moves = np.zeros((n_states, n_actions, n_states))
-    for state in range(n_states):
-        for action in range(n_actions):
-            reached = rng.choice(n_states, successors, replace=False)
-            moves[state, action, reached] = (1 - ending) * rng.dirichlet(np.ones(successors))
-    costs = {"c": rng.random((n_states, n_actions))}
-    costs |= {f"g{i}": rng.random((n_states, n_actions)) for i in range(n_constraints)}
-    initial = np.zeros(n_states)
-    initial[:3] = rng.dirichlet(np.ones(3))
-    return TabularMDP(moves, costs, initial, discount)
-
-
-def binding_limits(mdp, *, tightness=0.5):
-    """Limits between what the unconstrained optimum incurs and what the policy with the least sum of them does."""
-    names = [name for name in mdp.costs if name != "c"]
-    total = TabularMDP(
-        mdp.transitions, dict(mdp.costs) | {"all": sum(mdp.costs[n] for n in names)}, mdp.initial, mdp.discount
-    )
-    least, free = total.optimum(objective="all").values, mdp.optimum(objective="c").values
-    return [AtMost(n, least[n] + tightness * max(free[n] - least[n], 0.05)) for n in names]
+def random_mdp(seed, *, n_constraints=1, **kwargs):
+    return random_cmdp(seed, n_constraints=n_constraints, **kwargs)
 
 
 def exact_problem(mdp, constraints):
