@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from bridle import columns
 from bridle.arrays import Array, BoolArray, FloatArray, IntArray, frozen
 from bridle.compression import group
+from bridle.encoding import Encoding
 from bridle.errors import DataError
 
 
@@ -39,6 +40,7 @@ class Dataset:
     episodes: IntArray | None = None  # (n,)
     steps: IntArray | None = None  # (n,)
     propensities: FloatArray | None = None  # (n,) probability with which the logged action was chosen
+    encoding: Encoding | None = None  # what states and actions are called where the log came from
 
     @classmethod
     def from_arrays(
@@ -58,6 +60,7 @@ class Dataset:
         next_observed: ArrayLike | None = None,
         weights: ArrayLike | None = None,
         initial_weights: ArrayLike | None = None,
+        encoding: Encoding | None = None,
     ) -> Self:
         """Check one array per field and freeze them.
 
@@ -107,6 +110,7 @@ class Dataset:
             episodes=None if episode is None else frozen(episode),
             steps=None if step is None else frozen(step),
             propensities=None if propensities is None else frozen(columns.propensities(propensities, n, rows)),
+            encoding=encoding,
         )
 
     def __len__(self) -> int:
@@ -132,7 +136,21 @@ class Dataset:
                 digest.update(np.ascontiguousarray(value).data)
             elif value is None:
                 digest.update(b"none")
+        if self.encoding is not None:
+            digest.update(repr((self.encoding.actions, self.encoding.columns)).encode())
         return digest.hexdigest()
+
+    @property
+    def action_labels(self) -> tuple[str, ...]:
+        """What each action is called where the log came from, else its number."""
+        return tuple(map(str, range(self.n_actions))) if self.encoding is None else self.encoding.actions
+
+    @property
+    def state_labels(self) -> tuple[str, ...]:
+        """What each finite state is called where the log came from, else its number."""
+        if self.n_states is None:
+            raise DataError("states that are not finite have no labels")
+        return tuple(map(str, range(self.n_states))) if self.encoding is None else self.encoding.states
 
     @property
     def truncated(self) -> BoolArray:

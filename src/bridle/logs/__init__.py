@@ -1,0 +1,1 @@
+"""What practitioners have, tables and files, made into datasets."""

@@ -1,0 +1,112 @@
+"""What a report says, as data: the page is made from nothing else, and so can be made again from its JSON."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from bridle.logs.card import DataCard
+
+FORMAT = 1
+
+
+class Model(BaseModel):
+    """Frozen; unknown keys are mistakes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Estimate(Model):
+    """One cost of one policy: estimated on the part it was learned from, and on the part it was not."""
+
+    learning: float | None
+    held_out: float | None
+    standard_error: float | None = None  # of the held-out value, where it is a plain mean
+
+
+class CostRow(Model):
+    """The objective, or a constraint against its limit, for every policy compared."""
+
+    name: str
+    role: Literal["objective", "constraint"]
+    goal: str  # "minimise", "maximise", "at most 1.5", "at least 0.2": as the user put it
+    limit: float | None
+    limit_source: str | None  # how the limit was given, where it was not a plain number: "75% of behavior"
+    unit: str  # of every number in the row, in words
+    price: float | None  # of a constraint: what one unit more of its limit would save of the objective
+    values: dict[str, Estimate]  # by policy: "learned", "behavior", "unconstrained", "best single policy"
+
+
+class Trace(Model):
+    """The game, round by round."""
+
+    round: list[int]
+    gap: list[float]
+    lower: list[float]
+    upper: list[float]
+    objective: list[float]  # of the mixture, in the user's units
+    constraints: dict[str, list[float]]  # of the mixture
+    multipliers: dict[str, list[float]]
+
+
+class Member(Model):
+    """One policy of the mixture."""
+
+    weight: float
+    values: dict[str, float]  # by cost, estimated on the learning part
+
+
+class StateDifference(Model):
+    """One finite state, what behaviour did there and what the learned policy does."""
+
+    state: str
+    visits: float
+    behavior: list[float]  # probability of each action
+    learned: list[float]
+
+
+class Differences(Model):
+    """Where the policy differs from behaviour, and what it does there."""
+
+    actions: list[str]
+    behavior_share: list[float]  # of each action over all logged decisions
+    learned_share: list[float]  # in the same states
+    agreement: float  # expected share of decisions on which both agree
+    states: list[StateDifference]  # finite states, those that matter most first; empty for features
+    tree: str | None  # a small surrogate tree of the learned policy, as text; None for finite states
+    tree_fidelity: float | None  # share of decisions that the tree reproduces
+
+
+class Repeat(Model):
+    """How to run it again and how to cite it."""
+
+    command: str
+    problem_file: str  # its text
+    version: str
+    seed: int
+    dataset: str  # fingerprint
+    packages: dict[str, str]
+    citation: str
+
+
+class Summary(Model):
+    """A whole report."""
+
+    format: int = FORMAT
+    title: str
+    status: str  # of the run
+    verdict: str  # one sentence, plain words
+    level: Literal["good", "caution", "bad"]
+    explanation: str  # how the run ended and what to do next
+    caveat: str  # what the numbers do and do not prove
+    costs: list[CostRow]  # the objective first
+    policies: list[str]  # in the order to show them
+    gap: float
+    lower_bound: float | None
+    trace: Trace
+    members: list[Member]
+    weighting: str
+    differences: Differences
+    card: DataCard
+    learning_episodes: int
+    held_out_episodes: int
+    repeat: Repeat
