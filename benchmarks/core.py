@@ -16,7 +16,7 @@ from itertools import islice
 import numpy as np
 
 from bridle import FQE, FQI, AtMost, CuttingPlane, Dataset, ExponentiatedGradient, Problem, Tabular, rounds
-from bridle.game.rounds import Weighting
+from bridle.game.loop import Weighting
 from bridle.studies import frozen_lake
 from bridle.studies.random_cmdps import binding_limits, random_cmdp
 

@@ -98,7 +98,7 @@ BAD = {
     "text action": ({"actions": ["a", "b", "a", "b"]}, "actions hold"),
     "negative state": ({"states": [0, -3, 0, 2]}, "states is -3 in row 1"),
     "huge action": ({"actions": [0, 1e300, 1, 0]}, r"actions is 1e\+300 in row 1: it must be an integer"),
-    "identifier as state": ({"states": [0, 10**12, 0, 2]}, "state 1000000000000 is logged.*encode them"),
+    "identifier as state": ({"states": [0, 10**12, 0, 2]}, "there would be 1000000000001 states.*encode them"),
     "text state": ({"states": ["a", "b", "a", "b"]}, "states hold .*encode them"),
     "too many states": ({"n_states": 2}, "state 2 is logged, but n_states is 2"),
     "NaN observation": (

@@ -21,10 +21,23 @@ def frozen(array: Array) -> Array:
     return view
 
 
+def owned(values: ArrayLike) -> Array:
+    """Return an array that nobody else can change: a copy, if the given one could be."""
+    array = np.asarray(values)
+    return array.copy() if isinstance(values, np.ndarray) and array.flags.writeable else array
+
+
+def require_counts(**values: float) -> None:
+    """Raise unless every named parameter is a whole number of at least 1."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise ArgumentError(f"{name} is {value!r}: it must be a whole number, at least 1")
+
+
 def finite_vector(values: ArrayLike, name: str, error: type[BridleError] = ArgumentError) -> FloatArray:
     """Return a read-only float vector, or say which entry is not a finite number."""
     try:
-        vector = np.asarray(values, dtype=np.float64)
+        vector = owned(values).astype(np.float64, copy=False)
     except (TypeError, ValueError) as reason:
         raise error(f"{name} must be numbers: {reason}") from None
     if vector.ndim != 1:
@@ -39,7 +52,7 @@ def finite_vector(values: ArrayLike, name: str, error: type[BridleError] = Argum
 def require_positive(**values: float) -> None:
     """Raise unless every named parameter is a finite number above zero."""
     for name, value in values.items():
-        if not (np.isfinite(value) and value > 0):
+        if not (isinstance(value, int | float | np.number) and np.isfinite(value) and value > 0):
             raise ArgumentError(f"{name} is {value}: it must be finite and above 0")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from bridle.arrays import Array, FloatArray
 from bridle.errors import ArgumentError, DivergenceError
-from bridle.policies import GreedyPolicy, members_of
+from bridle.policies import GreedyPolicy, members_of, probabilities_of
 from bridle.problem import Problem, Values
 from bridle.protocols import ActionMask, Design, Dynamics, ExactDesign, FunctionClass, Policy, QFunction
 from bridle.termination import require_end
@@ -74,7 +74,7 @@ def evaluation_targets(
 ) -> tuple[FloatArray, Callable[[QFunction | None], FloatArray]]:
     """Return the costs (n, k) that a policy pays at once, and its targets y = c + discount * Q(x', policy(x'))."""
     next_states = problem.transitions.next_states
-    likely = policy.probabilities(next_states)
+    likely = probabilities_of(policy, next_states, problem.transitions.n_actions)
     supported = likely * evidence.allowed(next_states)
     ahead = problem.continuation[:, None] * supported
     unsupported = problem.continuation * (likely.sum(axis=1) - supported.sum(axis=1))
@@ -103,7 +103,7 @@ def evaluate_fixed_point(
 def value_at_start(problem: Problem, policy: Policy, q: QFunction, evidence: ActionMask) -> Values:
     """Average Q(x, policy(x)) over the logged initial states (Alg. 2, output)."""
     states, weights = problem.transitions.initial_states, problem.transitions.initial_weights
-    likely = policy.probabilities(states)
+    likely = probabilities_of(policy, states, problem.transitions.n_actions)
     supported = likely * evidence.allowed(states)
     each = np.einsum("na,nak->nk", supported, q(states))
     each += (likely.sum(axis=1) - supported.sum(axis=1))[:, None] * problem.worst
@@ -151,6 +151,8 @@ def policy_iteration(
     costs: (n, 1). Returns the last Q, and whether it stood still (with features it may circle).
     """
     next_states = problem.transitions.next_states
+    finite = problem.transitions.n_states is not None
+    probes = problem.once("distinct next states", lambda: np.unique(next_states) if finite else next_states)
     if problem.discount == 1:
         _require_all_end(problem, support)
     hopeless = ~support.allowed(next_states).any(axis=1)
@@ -168,12 +170,12 @@ def policy_iteration(
     previous = b""
     for _ in range(max_iterations):
         policy = GreedyPolicy(q, support)
-        actions = policy.actions(next_states).tobytes()
+        actions = policy.actions(probes).tobytes()
         if actions in seen:
             return q, actions == previous
         seen.add(actions)
         improved = evaluate(policy)
-        if _change(improved(next_states), q(next_states)) <= SETTLED:
+        if _change(improved(probes), q(probes)) <= SETTLED:
             return improved, True
         q, previous = improved, actions
     return q, False
@@ -184,24 +186,25 @@ def settle(
 ) -> QFunction:
     """Run a fitted iteration until it no longer moves, or say that it does not settle."""
     q = design.fit(targets(None), rng=rng)
-    values = q(next_states)
-    change = np.inf
-    for _ in range(MAX_ITERATIONS):
-        q = design.fit(targets(q), rng=rng, start=q)
-        previous, values = values, q(next_states)
-        change = _change(values, previous)
-        if change <= SETTLED:
-            return q
-        if not np.isfinite(change):
-            break
+    values, change, iteration = q(next_states), np.inf, 0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for iteration in range(1, MAX_ITERATIONS + 1):  # noqa: B007
+            q = design.fit(targets(q), rng=rng, start=q)
+            previous, values = values, q(next_states)
+            change = _change(values, previous)
+            if change <= SETTLED:
+                return q
+            if not np.isfinite(change):
+                break
     raise DivergenceError(
-        f"the fitted iteration has not settled: a relative change of {change:.3g} is left after {MAX_ITERATIONS} "
+        f"the fitted iteration has not settled: a relative change of {change:.3g} is left after {iteration} "
         "iterations. Pass iterations=, raise the ridge, or choose other features"
     )
 
 
 def _change(values: FloatArray, previous: FloatArray) -> float:
-    return float(np.abs(values - previous).max() / (1 + np.abs(previous).max()))
+    size = max(float(np.abs(values).max()), float(np.abs(previous).max()))
+    return float(np.abs(values - previous).max()) / size if size > 0 else 0.0
 
 
 def _stop(problem: Problem) -> Callable[[Array], FloatArray]:

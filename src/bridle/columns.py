@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bridle.arrays import Array, BoolArray, FloatArray, IntArray, require_equal_lengths
+from bridle.arrays import Array, BoolArray, FloatArray, IntArray, owned, require_counts, require_equal_lengths
 from bridle.errors import DataError
 
 LARGEST_INTEGER = 2.0**53  # from here on a float no longer tells integers apart
@@ -24,7 +24,7 @@ class Rows:
 
     def require_finite(self, values: Array, names: list[str]) -> None:
         """Raise for the first row of (n, k) values that is not finite; one name stands for all columns."""
-        if values.dtype.kind != "f":
+        if values.dtype.kind != "f" or len(values) == 0:
             return
         table = values.reshape(len(values), -1)
         for column in range(table.shape[1]):
@@ -41,8 +41,8 @@ def ones(n: int, dtype: type = float) -> Array:
 
 
 def observations(values: ArrayLike, name: str) -> Array:
-    """Integers of one column are finite states; all else becomes floats (bytes stay bytes)."""
-    array = np.asarray(values)
+    """Integers of one column are finite states; all else becomes floats (bytes and single precision stay)."""
+    array = _array(values, name)
     if array.dtype.kind not in "biuf":
         raise DataError(f"{name} hold {array.dtype}, not numbers: encode them as integers 0, 1, ... or as features")
     if array.ndim == 0:
@@ -55,15 +55,21 @@ def observations(values: ArrayLike, name: str) -> Array:
             row = int(np.argmax(array < 0))
             raise DataError(f"{name} is {array[row]} in row {row}: finite states are integers from 0 on")
         return array.astype(np.int64, copy=False)
-    if array.dtype in (np.uint8, np.float32):
-        return array
-    array = array.astype(np.float64, copy=False)
+    if array.dtype not in (np.uint8, np.float32):
+        array = array.astype(np.float64, copy=False)
     return array[:, None] if array.ndim == 1 else array
+
+
+def _array(values: ArrayLike, name: str) -> Array:
+    try:
+        return owned(values)
+    except ValueError:
+        raise DataError(f"{name} are ragged: every row must have the same shape") from None
 
 
 def column(values: ArrayLike, name: str, n: int, like: str = "states") -> Array:
     """Return one array of n numbers."""
-    array = np.asarray(values)
+    array = _array(values, name)
     if array.ndim != 1:
         raise DataError(f"{name} must be one-dimensional, but its shape is {array.shape}")
     require_equal_lengths({like: n, name: array.size}, DataError)
@@ -118,6 +124,8 @@ def propensities(values: ArrayLike, n: int, where: Rows) -> FloatArray:
 
 def costs(named: Mapping[str, ArrayLike], n: int) -> tuple[tuple[str, ...], FloatArray]:
     """Return the names and one (n, k) table, each column contiguous."""
+    if not isinstance(named, Mapping):
+        raise DataError(f"costs is a {type(named).__name__}: give a mapping of names to arrays")
     if not named:
         raise DataError("costs is empty: give at least one named cost")
     table = np.empty((len(named), n))  # one contiguous run per cost
@@ -128,6 +136,8 @@ def costs(named: Mapping[str, ArrayLike], n: int) -> tuple[tuple[str, ...], Floa
 
 def count_actions(actions: IntArray, declared: int | None, where: Rows) -> int:
     """Return the number of actions, declared or found."""
+    if declared is not None:
+        require_counts(n_actions=declared)
     if actions.min() < 0:
         row = int(np.argmax(actions < 0))
         raise DataError(f"action {actions[row]} in {where[row]}: actions are integers from 0 on")
@@ -142,8 +152,11 @@ def count_actions(actions: IntArray, declared: int | None, where: Rows) -> int:
 
 
 def next_observations(values: ArrayLike, states: Array, *, known: BoolArray, rows: Rows) -> Array:
-    """Next states like `states`; where there is none to know, what the log holds must not matter."""
-    array = observations(values, "next_states")
+    """Next states like `states`; where there is none to know, what the log holds does not matter."""
+    array = _array(values, "next_states")
+    if array.dtype.kind == "i" and array.shape == states.shape and states.ndim == 1:
+        array = np.where(known, array, np.where(array < 0, states, array))  # -1 after an end is a common habit
+    array = observations(array, "next_states")
     require_equal_lengths({"states": len(states), "next_states": len(array)}, DataError)
     if array.shape != states.shape:
         raise DataError(f"states have shape {states.shape}, but next_states {array.shape}: they must be alike")
@@ -156,12 +169,14 @@ def next_observations(values: ArrayLike, states: Array, *, known: BoolArray, row
 
 def count_states(arrays: tuple[Array, ...], declared: int | None) -> int:
     """Return the number of finite states, declared or found."""
+    if declared is not None:
+        require_counts(n_states=declared)
     needed = 1 + max(int(array.max()) for array in arrays)
     if declared is not None and needed > declared:
         raise DataError(f"state {needed - 1} is logged, but n_states is {declared}: pass n_states={needed}")
-    if needed > SPARSE_STATES:
+    if max(needed, declared or 0) > SPARSE_STATES:
         raise DataError(
-            f"state {needed - 1} is logged: finite states are numbered from 0 on without large gaps, "
+            f"there would be {max(needed, declared or 0)} states: number them from 0 on without large gaps, "
             "encode them with np.unique(states, return_inverse=True)"
         )
     return needed if declared is None else int(declared)

@@ -30,8 +30,9 @@ def group(keys: Callable[[slice], IntArray], n_bins: int, weights: FloatArray | 
         return _group_sparse(keys(slice(0, n)), weights, columns)
     totals = np.zeros(n_bins)
     sums = np.zeros((k, n_bins))
-    for begin in range(0, n, CHUNK):
-        rows = slice(begin, min(begin + CHUNK, n))
+    chunk = CHUNK if n_bins <= CHUNK else max(n, 1)  # adding up many bins for every chunk would cost more than it saves
+    for begin in range(0, n, chunk):
+        rows = slice(begin, min(begin + chunk, n))
         key = keys(rows)
         weight = None if weights is None else weights[rows]
         totals += np.bincount(key, weight, n_bins)

@@ -40,6 +40,9 @@ class Dataset:
     episodes: IntArray | None = None  # (n,)
     steps: IntArray | None = None  # (n,)
     propensities: FloatArray | None = None  # (n,) probability with which the logged action was chosen
+    highest: FloatArray | None = None  # (k,) largest cost of a single step, kept where rows are means of several
+    lowest: FloatArray | None = None  # (k,)
+    longest: float | None = None  # steps of the longest episode, kept where episodes are no longer known
     encoding: Encoding | None = None  # what states and actions are called where the log came from
 
     @classmethod
@@ -73,7 +76,9 @@ class Dataset:
             raise DataError("the dataset is empty: it needs at least one transition")
         names, cost_table = columns.costs(costs, n)
         ends = columns.flags(terminals, "terminals", n)
-        observed = columns.ones(n, bool) if next_observed is None else columns.flags(next_observed, "next_observed", n)
+        observed = columns.ones(n, bool)
+        if next_observed is not None:
+            observed = ends | columns.flags(next_observed, "next_observed", n)  # of an end there is nothing to observe
         episode = None if episodes is None else columns.integers(episodes, "episodes", n)
         step = None if steps is None else columns.integers(steps, "steps", n)
         row_weights = columns.ones(n) if weights is None else columns.weights(weights, "weights", n)
@@ -86,6 +91,7 @@ class Dataset:
             starts, start_weights = x[first], row_weights[first]
         else:
             starts = columns.observations(initial_states, "initial_states")
+            columns.Rows(None).require_finite(starts, ["initial_states"])
             start_weights = columns.ones(len(starts))
         if initial_weights is not None and len(starts):
             start_weights = columns.weights(initial_weights, "initial_weights", len(starts), like="initial_states")
@@ -138,6 +144,7 @@ class Dataset:
                 digest.update(b"none")
         if self.encoding is not None:
             digest.update(repr((self.encoding.actions, self.encoding.columns)).encode())
+            digest.update(b"" if self.encoding.combinations is None else self.encoding.combinations.tobytes())
         return digest.hexdigest()
 
     @property
@@ -173,7 +180,22 @@ class Dataset:
         """Return the same transitions judged by other costs (counterfactual ones, say)."""
         names, table = columns.costs(costs, len(self))
         columns.Rows(self.episodes).require_finite(table, [f"cost {name!r}" for name in names])
-        return replace(self, costs=frozen(table), cost_names=names)
+        return replace(self, costs=frozen(table), cost_names=names, highest=None, lowest=None)
+
+    def cost_range(self) -> tuple[FloatArray, FloatArray]:
+        """Return the lowest and the highest cost (k,) of any single step that counts."""
+        if self.lowest is not None and self.highest is not None:
+            return self.lowest, self.highest
+        counted = self.costs if self.weights.strides == (0,) else self.costs[self.weights > 0]
+        return counted.min(axis=0), counted.max(axis=0)
+
+    def longest_episode(self) -> float:
+        """Return the steps of the longest episode; all rows may be one where episodes are not known."""
+        if self.longest is not None:
+            return self.longest
+        if self.episodes is None:
+            return float(self.weights.sum())
+        return float(np.unique(self.episodes, return_counts=True)[1].max())
 
     def compressed(self) -> "Dataset":
         """Merge equal transitions of finite states into one weighted row with mean costs (exact; order is lost).
@@ -200,8 +222,12 @@ class Dataset:
         pair, next_states = np.divmod(pair, n_states)
         states, actions = np.divmod(pair, n_actions)
         starts = np.bincount(self.initial_states, self.initial_weights, n_states)
+        lowest, highest = self.cost_range()
         return replace(
             self,
+            lowest=frozen(lowest),
+            highest=frozen(highest),
+            longest=self.longest_episode(),
             states=frozen(states),
             actions=frozen(actions),
             next_states=frozen(next_states),
@@ -215,6 +241,21 @@ class Dataset:
             steps=None,
             propensities=None,
         )
+
+    def first_rows(self) -> IntArray:
+        """(e,) the first row of each episode."""
+        return _first_rows(self.episodes, self.steps)
+
+    def returns(self, discount: float) -> FloatArray:
+        """(e, k) the discounted sum of every cost in each logged episode, in the order of their numbers."""
+        if self.episodes is None:
+            raise DataError("without episodes there are no sums over them: pass episodes=")
+        order = _episode_order(self.episodes, self.steps)
+        episode = np.cumsum(np.diff(self.episodes[order], prepend=self.episodes[order[0]]) != 0)
+        begins = np.flatnonzero(np.diff(episode, prepend=-1))
+        factors = discount ** (np.arange(len(self)) - begins[episode])
+        discounted = self.costs[order] * factors[:, None]
+        return np.stack([np.bincount(episode, column) for column in discounted.T], axis=1)
 
     def select(self, rows: BoolArray) -> "Dataset":
         """Return the chosen rows; the initial states stay."""

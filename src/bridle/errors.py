@@ -31,3 +31,10 @@ class StorageError(BridleError, ValueError):
 
 class CheckpointError(StorageError):
     """A run folder belongs to another run, or is damaged."""
+
+
+class MissingExtraError(BridleError, ImportError):
+    """A package that only some readers need is not installed."""
+
+    def __init__(self, what: str, extra: str, reason: object) -> None:
+        super().__init__(f"{what} needs packages that are not installed ({reason}): pip install 'bridle[{extra}]'")

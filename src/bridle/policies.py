@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 import numpy as np
 
 from bridle import storage
-from bridle.arrays import Array, FloatArray, IntArray, finite_vector, frozen, require_positive
+from bridle.arrays import Array, FloatArray, IntArray, finite_vector, frozen, owned, require_positive
 from bridle.errors import ArgumentError, DataError, StorageError
 from bridle.protocols import ActionMask, Policy, QFunction
 from bridle.storage import storable
@@ -27,7 +27,7 @@ class TabularPolicy:
     table: FloatArray  # (S, A)
 
     def __post_init__(self) -> None:
-        table = np.asarray(self.table, dtype=np.float64)
+        table = owned(self.table).astype(np.float64, copy=False)
         if table.ndim != 2:
             raise ArgumentError(f"a tabular policy needs an (S, A) table, but its shape is {table.shape}")
         wrong = (np.abs(table.sum(axis=1) - 1) > SUM) | ~(table >= 0).all(axis=1)
@@ -49,7 +49,10 @@ class TabularPolicy:
 @storable
 @dataclass(frozen=True, eq=False)
 class GreedyPolicy:
-    """The action of least value, among those that `support` allows."""
+    """The action of least value, among those that `support` allows; where it allows none, the first.
+
+    (Such a state was never left in the log: whatever is done there is valued at its worst.)
+    """
 
     q: QFunction  # one cost
     support: ActionMask | None = None
@@ -84,7 +87,8 @@ class SoftminPolicy:
         """(n, A)"""  # noqa: D400, D415
         scaled = -self.q(states)[..., 0] / self.temperature
         if self.support is not None:
-            scaled = np.where(self.support.allowed(states), scaled, -np.inf)
+            allowed = self.support.allowed(states)
+            scaled = np.where(allowed | ~allowed.any(axis=1, keepdims=True), scaled, -np.inf)
         exponentials = np.exp(scaled - scaled.max(axis=1, keepdims=True))
         return exponentials / exponentials.sum(axis=1, keepdims=True)
 
@@ -118,12 +122,21 @@ class MixturePolicy:
 
 def rows_of(table: Array, states: Array) -> Array:
     """Return the rows of a table for finite states, or say which state it does not have."""
+    states = np.asarray(states)
     if states.ndim != 1 or states.dtype.kind not in "iu":
         raise DataError(f"finite states are a column of integers, but these are {states.dtype} of shape {states.shape}")
     if states.size and not 0 <= states.min() <= states.max() < len(table):
         row = int(np.argmax((states < 0) | (states >= len(table))))
         raise DataError(f"state {states[row]} in row {row}, but the table has only {len(table)} states")
     return table[states]
+
+
+def probabilities_of(policy: Policy, states: Array, n_actions: int) -> FloatArray:
+    """(n, A) of a policy, checked to know as many actions as there are."""
+    likely = policy.probabilities(states)
+    if likely.shape != (len(states), n_actions):
+        raise ArgumentError(f"the policy's probabilities have shape {likely.shape}, not {(len(states), n_actions)}")
+    return likely
 
 
 def members_of(policy: Policy) -> Sequence[tuple[Policy, float]]:

@@ -62,8 +62,10 @@ class Problem:
     discount: float = field(kw_only=True)
 
     def __post_init__(self) -> None:
+        if isinstance(self.constraints, AtMost):
+            raise ProblemError("constraints is a single constraint: give a list of them")
         object.__setattr__(self, "constraints", tuple(self.constraints))
-        if not (isinstance(self.discount, int | float) and 0 < self.discount <= 1):
+        if not (isinstance(self.discount, int | float | np.floating) and 0 < self.discount <= 1):
             raise ProblemError(f"the discount is {self.discount}: it must lie in (0, 1]")
         for constraint in self.constraints:
             if not isinstance(constraint, AtMost):
@@ -75,10 +77,8 @@ class Problem:
         for name in wanted:
             if name not in known:
                 raise ProblemError(f"no cost is called {name!r}: the dataset has {', '.join(known)}")
-        names = [c.name for c in self.constraints]
-        for name in names:
-            if names.count(name) > 1:
-                raise ProblemError(f"two constraints are called {name!r}: tell them apart with name=")
+        require_distinct([c.name for c in self.constraints])
+        object.__setattr__(self, "discount", float(self.discount))
 
     @property
     def n_constraints(self) -> int:
@@ -116,8 +116,12 @@ class Problem:
         A cost that is never positive is at its worst when the episode ends at once; at discount 1 the horizon
         is the longest logged episode.
         """
-        highest = self._signed(self.dataset).max(axis=0)
-        return frozen(highest * np.where(highest > 0, self._horizon(), 1.0))
+        lowest, highest = self.dataset.cost_range()
+        at = [self.dataset.cost_names.index(c.cost) for c in self.constraints]
+        steps = [c.sign * (highest if c.sign > 0 else lowest)[i] for c, i in zip(self.constraints, at, strict=True)]
+        objective = 0.0 if self.objective is None else highest[self.dataset.cost_names.index(self.objective)]
+        worst = np.array([objective, *steps])
+        return frozen(worst * np.where(worst > 0, self._horizon(), 1.0))
 
     def scalarised(self, multipliers: FloatArray) -> tuple[FloatArray, float]:
         """Return the best response's cost c + multipliers . g, (n, 1), and its worst value."""
@@ -135,9 +139,18 @@ class Problem:
 
     def once(self, key: Hashable, build: Callable[[], T]) -> T:
         """Build something that depends on nothing but this problem and the key, the first time it is asked for."""
+        try:
+            hash(key)
+        except TypeError:  # a frozen value that holds arrays: itself is what it is equal to
+            self._kept.append(key)
+            key = tuple(map(id, key)) if isinstance(key, tuple) else id(key)
         if key not in self._built:
             self._built[key] = build()
         return cast(T, self._built[key])
+
+    @cached_property
+    def _kept(self) -> list[Hashable]:
+        return []
 
     @cached_property
     def _built(self) -> dict[Hashable, Any]:
@@ -148,8 +161,11 @@ class Problem:
         return np.column_stack([objective, *(c.sign * dataset.cost(c.cost) for c in self.constraints)])
 
     def _horizon(self) -> float:
-        if self.discount < 1:
-            return 1 / (1 - self.discount)
-        if self.dataset.episodes is None:
-            return float(self.dataset.weights.sum())
-        return float(np.unique(self.dataset.episodes, return_counts=True)[1].max())
+        return 1 / (1 - self.discount) if self.discount < 1 else self.dataset.longest_episode()
+
+
+def require_distinct(names: Sequence[str]) -> None:
+    """Raise unless every constraint has a name of its own."""
+    for name in names:
+        if names.count(name) > 1:
+            raise ProblemError(f"two constraints are called {name!r}: tell them apart with name=")

@@ -44,31 +44,49 @@ def load(path: Path) -> Any:
             arrays = {name: archive[name] for name in archive.files}
     except FileNotFoundError:
         raise StorageError(f"{path} does not exist") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as reason:
+    except (OSError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as reason:
         raise StorageError(f"{path} is not a file that bridle wrote: {reason}") from None
     if TREE not in arrays:
         raise StorageError(f"{path} holds arrays but no {TREE}: it is not a file that bridle wrote")
-    return _unpack(json.loads(str(arrays.pop(TREE))), arrays)
+    try:
+        return _unpack(json.loads(str(arrays.pop(TREE))), arrays)
+    except (KeyError, TypeError, ValueError) as reason:
+        if isinstance(reason, StorageError):
+            raise
+        raise StorageError(f"{path} is damaged: {reason}") from None
 
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Let `write` fill a temporary file, then put it in place of `path` in one step."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED)
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED)
+    except OSError as reason:
+        raise StorageError(f"{path} cannot be written: {reason.strerror}") from None
     try:
         with os.fdopen(handle, "wb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
+        Path(name).chmod(0o666 & ~_umask())  # a temporary file is private, what takes its place need not be
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
 
 
+def _umask() -> int:
+    """Return the process's mask of permissions, which can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
 def _pack(value: object, place: str, arrays: dict[str, Array]) -> Any:
     match value:
         case None | bool() | int() | float() | str():
             return value
+        case np.bool_() | np.integer() | np.floating():
+            return value.item()
         case np.ndarray():
             name = f"array{len(arrays)}"
             arrays[name] = value

@@ -30,9 +30,9 @@ class Support:
     min_probability: float = 0.01
 
     def __post_init__(self) -> None:
-        if not self.min_count >= 0:
-            raise ArgumentError(f"min_count is {self.min_count}: it must not be negative")
-        if not 0 <= self.min_probability < 1:
+        if not (isinstance(self.min_count, int | float) and self.min_count >= 0):
+            raise ArgumentError(f"min_count is {self.min_count}: it must be a number, not negative")
+        if not (isinstance(self.min_probability, int | float) and 0 <= self.min_probability < 1):
             raise ArgumentError(f"min_probability is {self.min_probability}: it must lie in [0, 1)")
 
     def of(self, problem: Problem) -> ActionMask:
@@ -52,6 +52,8 @@ class Support:
         counts = np.bincount(pair, dataset.weights, n_states * dataset.n_actions).reshape(n_states, dataset.n_actions)
         if self.min_count == 0:
             return CountMask(frozen(np.ones_like(counts, dtype=bool)))
+        if self.min_count <= 1:  # logged at all, whatever the rows weigh
+            return CountMask(frozen(counts > 0))
         needed = np.minimum(self.min_count, counts.max(axis=1, keepdims=True)) * (1 - ROUNDING)
         return CountMask(frozen((counts > 0) & (counts >= needed)))
 
@@ -100,7 +102,9 @@ class BehaviourMask:
                 f"behaviour can be estimated for feature vectors, not for states of shape {states.shape[1:]}: "
                 "use Support(min_probability=0)"
             )
-        centre, spread = states.mean(axis=0), states.std(axis=0)
+        states = states.astype(np.float64, copy=False)
+        centre = np.average(states, axis=0, weights=dataset.weights)
+        spread = np.sqrt(np.average((states - centre) ** 2, axis=0, weights=dataset.weights))
         scale = np.where(spread > 0, spread, 1.0)
         logged = np.unique(dataset.actions)
         coefficients = np.zeros((dataset.n_actions, states.shape[1]))

@@ -8,11 +8,11 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from bridle.arrays import BoolArray, FloatArray, IntArray, frozen
+from bridle.arrays import BoolArray, FloatArray, IntArray, frozen, require_counts
 from bridle.dataset import Dataset
 from bridle.errors import ArgumentError, ProblemError
-from bridle.policies import SUM, TabularPolicy, members_of
-from bridle.problem import AtMost
+from bridle.policies import SUM, TabularPolicy, members_of, probabilities_of
+from bridle.problem import AtMost, require_distinct
 from bridle.protocols import Policy
 from bridle.termination import require_end
 
@@ -56,6 +56,8 @@ class TabularMDP:
             raise ArgumentError(f"initial must be {moves.shape[0]} probabilities that sum to 1, but is {start}")
         if not 0 < self.discount <= 1:
             raise ArgumentError(f"the discount is {self.discount}: it must lie in (0, 1]")
+        if not self.costs:
+            raise ArgumentError("costs is empty: give at least one named cost")
         tables = {name: np.asarray(table, dtype=np.float64) for name, table in self.costs.items()}
         for name, table in tables.items():
             if table.shape != moves.shape[:2] or not np.isfinite(table).all():
@@ -83,7 +85,7 @@ class TabularMDP:
 
     def state_values(self, policy: Policy) -> FloatArray:
         """(S, k) the expected discounted sums from each state, of a policy that is not a mixture."""
-        table = policy.probabilities(np.arange(self.n_states))
+        table = probabilities_of(policy, np.arange(self.n_states), self.n_actions)
         if self.discount == 1:
             self._require_end(table > 0, "this policy", merge=True)
         chain = np.einsum("sa,sat->st", table, self.transitions)
@@ -95,19 +97,22 @@ class TabularMDP:
         for name in (objective, *(c.cost for c in constraints)):
             if name not in self.costs:
                 raise ProblemError(f"no cost is called {name!r}: the MDP has {', '.join(self.costs)}")
+        require_distinct([c.name for c in constraints])
         usable = np.asarray(self.available)
         if self.discount == 1:
             self._require_end(usable, "a policy", merge=False)
         states, actions = np.nonzero(usable)
-        leaving = sparse.csr_array((np.ones(states.size), (states, np.arange(states.size))))
+        shape = self.n_states, states.size
+        leaving = sparse.csr_array((np.ones(states.size), (states, np.arange(states.size))), shape=shape)
         arriving = sparse.csr_array(self.transitions[states, actions].T)
         sums = {name: cost[states, actions] for name, cost in self.costs.items()}
+        size = {name: float(np.abs(column).max()) or 1.0 for name, column in sums.items()}
         found = linprog(
-            sums[objective],
+            sums[objective] / size[objective],
             A_eq=leaving - self.discount * arriving,
             b_eq=self.initial,
-            A_ub=np.stack([c.sign * sums[c.cost] for c in constraints]) if constraints else None,
-            b_ub=np.array([c.sign * c.limit for c in constraints]) if constraints else None,
+            A_ub=np.stack([c.sign * sums[c.cost] / size[c.cost] for c in constraints]) if constraints else None,
+            b_ub=np.array([c.sign * c.limit / size[c.cost] for c in constraints]) if constraints else None,
             method="highs",
             options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
         )
@@ -118,7 +123,8 @@ class TabularMDP:
             raise ProblemError(f"the linear program was not solved: {found.message}")
         occupancy = np.zeros(usable.shape)
         occupancy[states, actions] = np.maximum(found.x, 0)
-        prices = -found.ineqlin.marginals if constraints else np.zeros(0)
+        units = np.array([size[objective] / size[c.cost] for c in constraints])
+        prices = -found.ineqlin.marginals * units if constraints else np.zeros(0)
         return Optimum(
             values={name: float(occupancy[states, actions] @ column) for name, column in sums.items()},
             multipliers={c.name: float(price) for c, price in zip(constraints, prices, strict=True)},
@@ -151,9 +157,10 @@ class TabularMDP:
         Costs are the expected ones of each step: use `with_costs` for those that depend on where it led.
         A state whose every action terminates at once at no cost is an end in itself: arriving there is terminal.
         """
+        require_counts(episodes=episodes, max_steps=max_steps)
         parts = members_of(policy)
         member = rng.choice(len(parts), size=episodes, p=[weight for _, weight in parts])
-        tables = np.stack([part.probabilities(np.arange(self.n_states)) for part, _ in parts])
+        tables = np.stack([probabilities_of(p, np.arange(self.n_states), self.n_actions) for p, _ in parts])
         choice, move, start = _Sampler(tables), _Sampler(self.transitions), _Sampler(self.initial)
         silent = ~np.any([table.any(axis=1) for table in self.costs.values()], axis=0)
         final = silent & ~self.transitions.any(axis=(1, 2))

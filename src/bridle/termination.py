@@ -18,12 +18,19 @@ def endless_states(
     pairs = states * n_actions + actions
     alive = np.zeros(n_states * n_actions, dtype=bool)
     alive[pairs] = True
-    while True:
-        staying: BoolArray = np.any(alive.reshape(n_states, n_actions), axis=1)
-        leaving = alive[pairs] & (ends | ~staying[next_states])
-        if not leaving.any():
-            return np.flatnonzero(staying)
-        alive[pairs[leaving]] = False
+    choices = np.bincount(np.flatnonzero(alive) // n_actions, minlength=n_states)  # pairs left in each state
+    order = np.argsort(next_states, kind="stable")  # rows by where they lead, to find what a struck state strikes
+    begins = np.searchsorted(next_states[order], np.arange(n_states + 1))
+    struck = pairs[ends | (choices[next_states] == 0)]
+    while struck.size:
+        struck = np.unique(struck[alive[struck]])
+        alive[struck] = False
+        np.subtract.at(choices, struck // n_actions, 1)
+        emptied = np.unique(struck // n_actions)
+        emptied = emptied[choices[emptied] == 0]
+        rows = [order[begins[state] : begins[state + 1]] for state in emptied]
+        struck = pairs[np.concatenate(rows)] if rows else np.zeros(0, dtype=np.int64)
+    return np.flatnonzero(choices)
 
 
 def require_end(

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bridle.arrays import FloatArray
+from bridle.arrays import FloatArray, require_counts
 from bridle.bellman import design_of, dynamics_of, fitted_iteration, greedy_targets, is_exact, policy_iteration, settle
 from bridle.errors import ArgumentError
 from bridle.policies import GreedyPolicy
@@ -26,8 +26,8 @@ class FQI:
     support: Support = field(default_factory=Support)
 
     def __post_init__(self) -> None:
-        if self.iterations is not None and self.iterations < 1:
-            raise ArgumentError(f"iterations is {self.iterations}: it must be at least 1, or None for the fixed point")
+        if self.iterations is not None:
+            require_counts(iterations=self.iterations)
 
     def __call__(
         self, problem: Problem, multipliers: FloatArray, *, rng: np.random.Generator, start: Policy | None = None
@@ -35,14 +35,15 @@ class FQI:
         """Minimise objective + multipliers . constraints over supported policies."""
         costs, worst = problem.scalarised(multipliers)
         support = self.support.of(problem)
-        targets = greedy_targets(problem, costs, worst, support)
         design = design_of(problem, self.functions)
         if self.iterations is not None:
+            targets = greedy_targets(problem, costs, worst, support)
             q = fitted_iteration(design, targets, iterations=self.iterations, rng=rng)
         elif is_exact(design):
             dynamics = dynamics_of(problem, self.functions, "FQI")
             q, settled = policy_iteration(problem, dynamics, costs, worst, support, start=start)
             if not settled:
+                targets = greedy_targets(problem, costs, worst, support)
                 q = settle(design, targets, problem.transitions.next_states, rng)
         else:
             raise ArgumentError(f"{type(self.functions).__name__} has no closed form: pass FQI(..., iterations=)")

@@ -4,9 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bridle.arrays import FloatArray
+from bridle.arrays import FloatArray, require_counts
 from bridle.bellman import dynamics_of, policy_iteration
-from bridle.errors import ArgumentError
 from bridle.policies import GreedyPolicy
 from bridle.problem import Problem
 from bridle.protocols import FunctionClass, Policy
@@ -25,8 +24,7 @@ class LSPI:
     support: Support = field(default_factory=Support)
 
     def __post_init__(self) -> None:
-        if self.max_iterations < 1:
-            raise ArgumentError(f"max_iterations is {self.max_iterations}: it must be at least 1")
+        require_counts(max_iterations=self.max_iterations)
 
     def __call__(
         self, problem: Problem, multipliers: FloatArray, *, rng: np.random.Generator, start: Policy | None = None

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from bridle.arrays import require_counts
 from bridle.bellman import (
     design_of,
     dynamics_of,
@@ -32,8 +33,8 @@ class FQE:
     support: Support = field(default_factory=Support)
 
     def __post_init__(self) -> None:
-        if self.iterations is not None and self.iterations < 1:
-            raise ArgumentError(f"iterations is {self.iterations}: it must be at least 1, or None for the fixed point")
+        if self.iterations is not None:
+            require_counts(iterations=self.iterations)
 
     def __call__(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> Values:
         """Estimate what the policy would incur from the logged initial states."""

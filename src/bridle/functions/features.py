@@ -20,7 +20,9 @@ class OneHot:
 
     def __call__(self, states: Array) -> FloatArray:
         """(n, S)"""  # noqa: D400, D415
-        features: FloatArray = rows_of(np.eye(self.n_states), states)
+        columns = rows_of(np.arange(self.n_states), states)
+        features = np.zeros((len(columns), self.n_states))
+        features[np.arange(len(columns)), columns] = 1.0
         return features
 
 

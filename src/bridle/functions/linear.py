@@ -13,7 +13,7 @@ from bridle.protocols import QFunction
 from bridle.storage import storable
 
 FeatureMap = Callable[[Array], FloatArray]
-RANK = 1e-12  # eigenvalues below this share of the largest are directions that the log does not show
+RANK = 1e-13  # eigenvalues of the scaled Gram matrix below this are directions that the log does not show
 CHUNK = 1 << 16  # rows whose products of features are held at once
 
 
@@ -21,7 +21,7 @@ CHUNK = 1 << 16  # rows whose products of features are held at once
 class Linear:
     """The function class Q(x, a) = features(x) . w_a, by least squares with `ridge` * |w|^2 added.
 
-    Without ridge, directions of feature space that no row shows get no weight (the least-norm solution).
+    Without ridge, directions of feature space that no row shows get no weight (in features scaled to one size).
     """
 
     features: FeatureMap = field(default_factory=Polynomial)
@@ -136,9 +136,12 @@ class LinearDynamics:
 
 
 def _inverse(gram: FloatArray, ridge: float) -> FloatArray:
-    """Invert on the directions that the log shows."""
-    size, directions = np.linalg.eigh(gram)
-    shown = size > RANK * max(size.max(initial=0.0), 1e-300)
-    scale = np.divide(1.0, size + ridge, out=np.zeros_like(size), where=shown)
-    inverse: FloatArray = (directions * scale) @ directions.T
-    return inverse
+    """Invert on the directions that the log shows, in units in which every feature has the same size."""
+    penalised = gram + ridge * np.eye(len(gram))
+    size = np.sqrt(np.diagonal(penalised))
+    unit = np.where(size > 0, size, 1.0)
+    scales = np.outer(unit, unit)
+    spread, directions = np.linalg.eigh(penalised / scales)
+    shown = spread > RANK * len(gram)
+    inverse = np.divide(1.0, spread, out=np.zeros_like(spread), where=shown)
+    return np.asarray((directions * inverse) @ directions.T / scales)

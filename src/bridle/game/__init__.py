@@ -1,6 +1,6 @@
 """The game between policies and multipliers: the paper's meta-algorithm."""
 
-from bridle.game.rounds import Round, rounds
+from bridle.game.loop import Round, rounds
 from bridle.game.solution import Solution, Status
 from bridle.game.solve import solve
 

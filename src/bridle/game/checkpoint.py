@@ -10,7 +10,7 @@ import numpy as np
 from bridle import storage
 from bridle.arrays import frozen
 from bridle.errors import CheckpointError
-from bridle.game.rounds import Play, Round
+from bridle.game.loop import Play, Round
 from bridle.game.solution import Solution
 from bridle.policies import save_policy
 from bridle.problem import Problem, Values
@@ -18,6 +18,7 @@ from bridle.problem import Problem, Values
 SETTINGS, ROUNDS, POLICIES = "settings.json", "rounds.jsonl", "policies"
 SOLUTION, POLICY = "solution.json", "policy.npz"
 MAIN, FEASIBILITY = "main", "feasibility"  # the phases of a run
+KEYS = {"phase", "index", "multipliers", "objective", "constraints"}  # what a recorded round must have
 
 
 class Checkpoint:
@@ -25,12 +26,17 @@ class Checkpoint:
 
     def __init__(self, folder: str | Path, problem: Problem, choices: dict[str, object]) -> None:
         self.folder = Path(folder)
-        (self.folder / POLICIES).mkdir(parents=True, exist_ok=True)
+        try:
+            (self.folder / POLICIES).mkdir(parents=True, exist_ok=True)
+        except OSError as reason:
+            raise CheckpointError(f"{self.folder} cannot be a run folder: {reason.strerror}") from None
         for leftover in self.folder.rglob(f".*{storage.UNFINISHED}"):
             leftover.unlink()
         self._claim(_settings(problem, choices))
         self.recorded: dict[str, list[Play]] = {MAIN: [], FEASIBILITY: []}
         for record in self._read():
+            if not isinstance(record, dict) or not record.keys() >= KEYS or record["phase"] not in self.recorded:
+                raise CheckpointError(f"{self.folder / ROUNDS} is damaged: {str(record)[:80]} is not a round")
             policy = storage.load(self._policy_file(record["phase"], record["index"]))
             values = Values(record["objective"], frozen(np.array(record["constraints"], dtype=np.float64)))
             multipliers = frozen(np.array(record["multipliers"], dtype=np.float64))
@@ -85,6 +91,8 @@ class Checkpoint:
             there = json.loads(path.read_text())
         except ValueError as reason:
             raise CheckpointError(f"{path} is damaged ({reason}): choose another folder") from None
+        if not isinstance(there, dict):
+            raise CheckpointError(f"{path} is damaged: choose another folder")
         differing = [key for key in settings if there.get(key) != settings[key]]
         if differing:
             changes = "; ".join(f"{key} was {there.get(key)!r}, is {settings[key]!r}" for key in differing)

@@ -5,20 +5,34 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from bridle.arrays import FloatArray
-from bridle.game.rounds import Play, Round, rounds
+from bridle.game.loop import Play, Round, rounds
 from bridle.online.cutting_plane import CuttingPlane
 from bridle.online.master import best_mixture
 from bridle.problem import Problem
 from bridle.protocols import BestResponse, Evaluator
 
 CLOSE = 1e-3  # the share of the least violation to which it is found
+SLACK = 1e-6  # a limit is met to within this share of the size of its constraint
+NOISE = 1e-9  # a smaller relative spread is rounding
 
 
-def meets_limits(played: Sequence[Round], slack: float) -> bool:
-    """Say whether some mixture of the policies found meets all limits, to within slack."""
+def sizes(problem: Problem, played: Sequence[Round]) -> FloatArray:
+    """(m,) how large each constraint is: how much the policies found differ in it, or the limit itself."""
+    values = np.array([round_.values.constraints for round_ in played])
+    spread, magnitude = np.ptp(values, axis=0), np.maximum(np.abs(values).max(axis=0), np.abs(problem.limits))
+    return np.where(spread > NOISE * magnitude, spread, np.where(magnitude > 0, magnitude, 1.0))
+
+
+def slacks(problem: Problem, played: Sequence[Round]) -> FloatArray:
+    """(m,) how far above a limit still counts as on it: a tiny share of the constraint's own size."""
+    return SLACK * np.maximum(sizes(problem, played), np.abs(problem.limits))
+
+
+def can_meet_limits(problem: Problem, played: Sequence[Round]) -> bool:
+    """Say whether some mixture of the policies found meets all limits."""
     violations = np.array([round_.violation for round_ in played])
-    least = best_mixture(np.zeros(len(played)), violations, np.ones(violations.shape[1]))
-    return bool((least.weights @ violations <= slack).all())
+    least = best_mixture(np.zeros(len(played)), violations, 1 / sizes(problem, played))
+    return bool((least.weights @ violations <= slacks(problem, played)).all())
 
 
 def closest_rounds(
@@ -28,14 +42,14 @@ def closest_rounds(
     best_response: BestResponse,
     evaluator: Evaluator,
     seed: int,
-    slack: float,
     recorded: Sequence[Play],
 ) -> Iterator[Round]:
     """Play for the least worst violation until it is found, or until some mixture meets the limits.
 
-    Violations are compared in units of how much the policies of the main game differ in them.
+    Violations are compared in units of the constraints' own sizes.
     """
-    learner = CuttingPlane(1.0, scales=_scales(np.array([round_.violation for round_ in played])))
+    learner = CuttingPlane(1.0, scales=tuple(sizes(problem, played).tolist()))
+    slack = slacks(problem, played)
     game = rounds(
         problem,
         best_response=best_response,
@@ -50,8 +64,3 @@ def closest_rounds(
         met = (current.mixture.constraints - problem.limits <= slack).all()
         if met or current.gap <= CLOSE * current.upper:
             return
-
-
-def _scales(violations: FloatArray) -> tuple[float, ...]:
-    spread = np.ptp(violations, axis=0)
-    return tuple(np.where(spread > 0, spread, np.maximum(np.abs(violations[0]), 1.0)).tolist())

@@ -7,7 +7,7 @@ from enum import StrEnum
 import numpy as np
 
 from bridle.arrays import FloatArray
-from bridle.game.rounds import Round
+from bridle.game.loop import Round
 from bridle.policies import MixturePolicy
 from bridle.problem import Problem
 
@@ -50,7 +50,7 @@ def mixture_of(rounds: Sequence[Round]) -> MixturePolicy:
     return MixturePolicy(tuple(rounds[i].policy for i in kept), weights[kept])
 
 
-def explain(status: Status, problem: Problem, final: Round, last: Round, *, tolerance: float) -> str:
+def explain(status: Status, problem: Problem, final: Round, last: Round, *, tolerance: float, trouble: str) -> str:
     """Say how the run ended and what to do next; `final` is the round that the policy is of, `last` the last."""
     against = limits_in_words(problem, final)
     gap = f"the duality gap is {last.gap:.3g}"
@@ -58,9 +58,10 @@ def explain(status: Status, problem: Problem, final: Round, last: Round, *, tole
         case Status.CONVERGED:
             return f"Converged in {last.index} rounds: {gap}, at most the tolerance {tolerance:.3g}; {against}."
         case Status.ROUND_LIMIT:
-            return (
-                f"Stopped at the limit of {last.index} rounds: {gap}, above the tolerance {tolerance:.3g}; {against}. "
-                "Raise max_rounds, raise the tolerance, or use CuttingPlane, which needs the fewest rounds."
+            closed = last.gap <= tolerance
+            why = "the limits are not met yet" if closed else f"that is above the tolerance {tolerance:.3g}"
+            return f"Stopped at the limit of {last.index} rounds: {gap}, and {why}; {against}. Raise max_rounds" + (
+                "." if closed else " or the tolerance; CuttingPlane needs the fewest rounds."
             )
         case Status.INFEASIBLE:
             return (
@@ -74,8 +75,7 @@ def explain(status: Status, problem: Problem, final: Round, last: Round, *, tole
             )
         case Status.NOT_FINITE:
             return (
-                f"Stopped in round {last.index}: the evaluation gave {last.values.objective} and "
-                f"{last.values.constraints}. The function class diverges on this log: raise its regularisation, "
+                f"Broke off: {trouble}. The function class diverges on this log: raise its regularisation, "
                 "lower the discount, or restrict the support."
             )
 

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
-import numpy as np
-
-from bridle.arrays import require_positive
-from bridle.errors import ArgumentError
+from bridle.arrays import require_counts, require_positive
+from bridle.errors import ArgumentError, DivergenceError
 from bridle.game.checkpoint import FEASIBILITY, MAIN, Checkpoint
-from bridle.game.feasibility import closest_rounds, meets_limits
-from bridle.game.rounds import Play, Round, Weighting, rounds
+from bridle.game.feasibility import can_meet_limits, closest_rounds, slacks
+from bridle.game.loop import Play, Round, Weighting, rounds
 from bridle.game.solution import Solution, Status, explain, mixture_of, named_multipliers
 from bridle.problem import Problem
 from bridle.protocols import BestResponse, Evaluator, OnlineLearner
@@ -34,12 +32,15 @@ def solve(
 ) -> Solution:
     """Find the mixture of policies that minimises the objective within the limits, by the evaluator's estimates.
 
-    tolerance: the duality gap to stop at; a limit counts as met to within it
+    tolerance: the duality gap to stop at, in units of the objective
     on_round: called with each round as it is played (not with those that a checkpoint already holds)
     checkpoint: a folder to record the run in; an unfinished run found there is taken up where it stopped
     weighting: "uniform" for the paper's mixture, "best" for the linear program's where it is better
     """
-    require_positive(tolerance=tolerance, max_rounds=max_rounds)
+    require_positive(tolerance=tolerance)
+    require_counts(max_rounds=max_rounds)
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise ArgumentError(f"seed is {seed!r}: it must be a whole number, not negative")
     if weighting not in ("best", "uniform"):
         raise ArgumentError(f"weighting is {weighting!r}: it must be 'best' or 'uniform'")
     players: _Players = {"best_response": best_response, "evaluator": evaluator, "seed": seed}
@@ -48,22 +49,18 @@ def solve(
         record = Checkpoint(checkpoint, problem, {**players, "learner": learner, "weighting": weighting})
     watch = _Watch(record, on_round)
     game = rounds(problem, learner=learner, weighting=weighting, recorded=watch.recorded(MAIN), **players)
-    played = list(watch.until(MAIN, game, lambda now: _settled(problem, now, tolerance) or now.index >= max_rounds))
-    last = played[-1]
+    played, trouble = _collect(watch.until(MAIN, game), lambda found: _settled(problem, found, tolerance), max_rounds)
     closest: list[Round] = []
-    if last.finite and not meets_limits(played, tolerance):
-        recorded = watch.recorded(FEASIBILITY)
-        search = closest_rounds(problem, played, slack=tolerance, recorded=recorded, **players)
-        closest = list(watch.until(FEASIBILITY, search, lambda now: now.index >= max_rounds))
-    status = _status(problem, last, closest[-1] if closest else None, tolerance)
+    if not trouble and not can_meet_limits(problem, played):
+        search = closest_rounds(problem, played, recorded=watch.recorded(FEASIBILITY), **players)
+        closest, _ = _collect(watch.until(FEASIBILITY, search), lambda _: False, max_rounds)
+    status = Status.NOT_FINITE if trouble else _status(problem, played, closest, tolerance)
     members = closest if status is Status.INFEASIBLE else played
-    if status is Status.NOT_FINITE:
-        members = played[:-1] or played
-    final = members[-1]
+    final, last = members[-1], played[-1]
     solution = Solution(
         policy=mixture_of(members),
         status=status,
-        explanation=explain(status, problem, final, last, tolerance=tolerance),
+        explanation=explain(status, problem, final, last, tolerance=tolerance, trouble=trouble),
         gap=last.gap,
         values=problem.named(final.mixture),
         multipliers=named_multipliers(problem, last.price),
@@ -92,7 +89,7 @@ class _Watch:
     def recorded(self, phase: str) -> Sequence[Play]:
         return () if self.record is None else self.record.recorded[phase]
 
-    def until(self, phase: str, game: Iterator[Round], stop: Callable[[Round], bool]) -> Iterator[Round]:
+    def until(self, phase: str, game: Iterator[Round]) -> Iterator[Round]:
         for played in game:
             if played.index > len(self.recorded(phase)):
                 if self.record is not None:
@@ -100,30 +97,60 @@ class _Watch:
                 if self.on_round is not None:
                     self.on_round(played)
             yield played
-            if stop(played) or not played.finite:
-                return
 
 
-def _status(problem: Problem, last: Round, closest: Round | None, tolerance: float) -> Status:
-    if not last.finite:
-        return Status.NOT_FINITE
-    if closest is not None and closest.lower > 0 and not _met(problem, closest, tolerance):
+def _collect(game: Iterator[Round], settled: Callable[[list[Round]], bool], max_rounds: int) -> tuple[list[Round], str]:
+    """Return the rounds played until it is settled, and what broke the game off, if something did.
+
+    A first round that breaks down leaves nothing to return, so its error is raised.
+    """
+    played: list[Round] = []
+    try:
+        for current in game:
+            if not current.finite:
+                said = f"in round {current.index} the evaluation gave {current.values}"
+                return (played, said) if played else ([current], said)
+            played.append(current)
+            if settled(played) or current.index >= max_rounds:
+                break
+    except DivergenceError as reason:
+        if not played:
+            raise
+        return played, f"in round {len(played) + 1} {reason}"
+    return played, ""
+
+
+def _status(problem: Problem, played: list[Round], closest: list[Round], tolerance: float) -> Status:
+    if closest and closest[-1].lower > 0 and not _met(problem, closest, tolerance):
         return Status.INFEASIBLE
-    if not _settled(problem, last, tolerance):
+    if not _settled(problem, played, tolerance):
         return Status.ROUND_LIMIT
-    return Status.CONVERGED if _met(problem, last, tolerance) else Status.MULTIPLIER_BOUND
+    return Status.CONVERGED if _met(problem, played, tolerance) else Status.MULTIPLIER_BOUND
 
 
-def _settled(problem: Problem, now: Round, tolerance: float) -> bool:
+def _settled(problem: Problem, played: list[Round], tolerance: float) -> bool:
     """Say whether playing on is of no use: the gap is closed, and the limits are met, or the bound forbids it."""
-    return now.gap <= tolerance and (_met(problem, now, tolerance) or _at_bound(problem, now))
+    return played[-1].gap <= tolerance and (_met(problem, played, tolerance) or _at_bound(problem, played[-1]))
 
 
 def _at_bound(problem: Problem, now: Round) -> bool:
     """Say whether the prices already charge for the violation about as much as the learner's ball allows."""
     charged = float(now.price @ (now.mixture.constraints - problem.limits))
-    return charged >= AT_BOUND * (now.upper - now.mixture.objective)
+    return charged >= AT_BOUND * _charge(now)
 
 
-def _met(problem: Problem, current: Round, slack: float) -> bool:
-    return bool(np.all(current.mixture.constraints - problem.limits <= slack))
+def _met(problem: Problem, played: list[Round], tolerance: float) -> bool:
+    """Say whether the mixture meets the limits: to a tiny share of their own size, or to what the tolerance is worth.
+
+    An average of policies closes in on a limit without ever meeting it: what it still exceeds, charged at the worst
+    multipliers, is then compared with the tolerance, both in units of the objective.
+    """
+    now = played[-1]
+    if (now.mixture.constraints - problem.limits <= slacks(problem, played)).all():
+        return True
+    return now.weighting == "uniform" and _charge(now) <= tolerance
+
+
+def _charge(now: Round) -> float:
+    """Return what the worst multipliers charge the mixture for its violation."""
+    return now.upper - now.played_objective

@@ -10,7 +10,7 @@ from bridle.errors import BridleError
 
 EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 NOISE = 1e-9  # a smaller relative spread is rounding
-NEGLIGIBLE = 1e-6  # an objective that varies by less than this share of the charge for violations
+NEGLIGIBLE = 1e-6  # a cost whose charge varies by less than this share of the largest
 DUST = 1e-12  # a smaller weight is none
 
 
@@ -57,6 +57,8 @@ def best_mixture(objectives: FloatArray, violations: FloatArray, bounds: FloatAr
 def sizes(objectives: FloatArray, violations: FloatArray, bounds: FloatArray) -> tuple[float, FloatArray]:
     """Return units in which costs vary by about one, so that the solver's tolerances are relative."""
     units = np.array([_size(column) for column in violations.T])
+    charges = bounds * units
+    units = np.maximum(charges, NEGLIGIBLE * charges.max(initial=0.0)) / bounds  # one that never varies is no unit
     return max(_size(objectives), NEGLIGIBLE * float((bounds * units).min(initial=np.inf))), units
 
 

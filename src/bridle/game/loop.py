@@ -33,18 +33,15 @@ class Round:
     multipliers: FloatArray  # (m,)
     policy: Policy
     values: Values
+    objective: float  # as played for: the values' own, or zero where only feasibility is asked for
     violation: FloatArray  # (m,) of this round's policy
     lower: float  # L_min
     upper: float  # L_max of the mixture
     weighting: str  # of the mixture: uniform, or that of the linear program
     weights: FloatArray  # (index,) of the mixture, over the policies of all rounds
     mixture: Values
+    played_objective: float  # of the mixture: as `objective`, of the round's policy
     price: FloatArray  # (m,) the multipliers visited with the best lower bound
-
-    @property
-    def objective(self) -> float:
-        """Of this round's policy."""
-        return self.values.objective
 
     @property
     def gap(self) -> float:
@@ -131,12 +128,14 @@ class _Table:
             multipliers=play.multipliers,
             policy=play.policy,
             values=play.values,
+            objective=self.objectives[-1],
             violation=frozen(violation),
             lower=float(self.floors.max()),
             upper=top,
             weighting=name,
             weights=frozen(weights),
             mixture=Values(float(weights @ [p.values.objective for p in self.plays]), frozen(constraints)),
+            played_objective=float(weights @ found),
             price=self.plays[int(np.argmax(self.floors))].multipliers,
         )
 
