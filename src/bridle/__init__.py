@@ -6,6 +6,7 @@ from bridle.errors import BridleError
 from bridle.evaluation import FQE, LSTDQ
 from bridle.functions import Linear, OneHot, Polynomial, Tabular
 from bridle.game import Round, Solution, Status, rounds, solve
+from bridle.logs.table import read_logs
 from bridle.online import CuttingPlane, ExponentiatedGradient, OnlineGradientDescent
 from bridle.policies import (
     GreedyPolicy,
@@ -50,6 +51,7 @@ __all__ = [
     "TabularPolicy",
     "Values",
     "load_policy",
+    "read_logs",
     "rounds",
     "save_policy",
     "solve",

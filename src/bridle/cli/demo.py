@@ -1,49 +1,23 @@
-"""The command line: the only place that prints."""
+"""bridle demo: a log of slippery FrozenLake, solved and compared with the exact optimum."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from bridle import __version__
 from bridle.best_response import FQI
-from bridle.errors import BridleError
+from bridle.cli.progress import plain_costs, progress_line
+from bridle.cli.shared import app, console
 from bridle.evaluation import FQE
 from bridle.functions import Tabular
-from bridle.game import Round, Solution, solve
+from bridle.game import Solution, solve
 from bridle.online import CuttingPlane
 from bridle.problem import AtMost, Problem
 from bridle.studies import frozen_lake
 from bridle.tabular_mdp import TabularMDP
-
-BAD_INPUT = 2  # exit code for what a user can get wrong
-
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-console = Console(highlight=False, soft_wrap=True)
-
-
-def main() -> None:
-    """Run a command; what a user can get wrong is one message, not a traceback."""
-    try:
-        app()
-    except BridleError as error:
-        Console(stderr=True, highlight=False, soft_wrap=True).print(
-            Text("error: ", style="bold red") + Text(str(error))
-        )
-        sys.exit(BAD_INPUT)
-
-
-@app.callback(invoke_without_command=True)
-def bridle(version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False) -> None:
-    """Learn a policy from logged decisions: minimise one cost, keep the others under their limits."""
-    if version:
-        console.print(__version__)
-        raise typer.Exit
 
 
 @app.command()
@@ -52,7 +26,7 @@ def demo(
         "demo-run"
     ),
     episodes: Annotated[int, typer.Option(min=1, help="How many episodes to log.")] = 50_000,
-    seed: Annotated[int, typer.Option(help="Of the log and of the run.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the log and of the run.")] = 0,
 ) -> None:
     """Log a clumsy walker on slippery FrozenLake, then learn to reach the goal while seldom falling into a hole."""
     mdp = frozen_lake.lake()
@@ -67,6 +41,7 @@ def demo(
     console.print(
         f"Log: {episodes:,} episodes, {len(dataset):,} transitions, {len(problem.transitions):,} of them distinct.\n"
     )
+    costs = plain_costs(problem)
     with Live(console=console, refresh_per_second=20) as live:
         solution = solve(
             problem,
@@ -76,10 +51,10 @@ def demo(
             tolerance=1e-4,
             max_rounds=50,
             seed=seed,
-            on_round=lambda played: live.update(Text(progress_line(problem, played))),
+            on_round=lambda played: live.update(Text(progress_line(costs, played))),
             checkpoint=out,
         )
-        live.update(Text(progress_line(problem, solution.rounds[-1])))
+        live.update(Text(progress_line(costs, solution.rounds[-1])))
     console.print(f"\n{solution.explanation}\n")
     console.print(demo_table(mdp, solution, limit, behaviour_values=mdp.values(behaviour)))
     console.print(
@@ -87,20 +62,6 @@ def demo(
         "optimistic; the exact values, which no real log gives, show by how much.[/dim]\n"
         f"Run folder: {out} (settings, every round, the policy, the solution)"
     )
-
-
-def progress_line(problem: Problem, played: Round) -> str:
-    """Return where the game stands: round, gap, objective, each constraint against its limit, multipliers."""
-    mixture = problem.named(played.mixture)
-    parts = [f"round {played.index}", f"gap {played.gap:.2e}"]
-    if problem.objective is not None:
-        parts.append(f"{problem.objective} {mixture[problem.objective]:.5f}")
-    for constraint, multiplier in zip(problem.constraints, played.multipliers, strict=True):
-        sign = "<=" if constraint.sign > 0 else ">="
-        parts.append(
-            f"{constraint.name} {mixture[constraint.cost]:.5f} {sign} {constraint.limit:g} (x {multiplier:.4f})"
-        )
-    return "   ".join(parts)
 
 
 def demo_table(mdp: TabularMDP, solution: Solution, limit: AtMost, *, behaviour_values: dict[str, float]) -> Table:

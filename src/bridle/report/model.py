@@ -12,7 +12,7 @@ FORMAT = 1
 class Model(BaseModel):
     """Frozen; unknown keys are mistakes."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
 
 class Estimate(Model):

@@ -1,0 +1,5 @@
+"""Evidence that a policy was not trained on."""
+
+from bridle.certification.split import split_episodes
+
+__all__ = ["split_episodes"]

@@ -1,0 +1,36 @@
+"""Whole episodes to learn from, and whole episodes to judge by."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from bridle.arrays import BoolArray, frozen
+from bridle.dataset import Dataset
+from bridle.errors import ArgumentError, DataError
+
+
+def split_episodes(dataset: Dataset, *, holdout: float, seed: int) -> tuple[Dataset, Dataset | None]:
+    """Return the part to learn from, and the part held out (None where `holdout` is 0), by whole episodes.
+
+    holdout: the share of episodes to hold out, chosen by the seed alone
+    """
+    if not 0 <= holdout < 1:
+        raise ArgumentError(f"holdout is {holdout}: it must lie in [0, 1)")
+    if holdout == 0:
+        return dataset, None
+    if dataset.episodes is None:
+        raise DataError("episodes must be known to hold some of them out: pass episodes=")
+    labels, episode = np.unique(dataset.episodes, return_inverse=True)
+    n_held = round(holdout * labels.size)
+    if not 0 < n_held < labels.size:
+        raise DataError(f"{labels.size} episodes cannot be split with holdout = {holdout}: log more, or set it to 0")
+    held = np.zeros(labels.size, dtype=bool)
+    held[np.random.default_rng(seed).permutation(labels.size)[:n_held]] = True
+    return part(dataset, ~held[episode]), part(dataset, held[episode])
+
+
+def part(dataset: Dataset, rows: BoolArray) -> Dataset:
+    """Return the chosen rows, which are whole episodes, with their own initial states."""
+    chosen = dataset.select(rows)
+    first = chosen.first_rows()
+    return replace(chosen, initial_states=frozen(chosen.states[first]), initial_weights=frozen(chosen.weights[first]))

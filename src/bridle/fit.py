@@ -1,0 +1,246 @@
+"""fit: from a problem file to a run folder with a policy and a report."""
+
+import importlib.metadata
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bridle import storage
+from bridle.best_response import FQI
+from bridle.certification import split_episodes
+from bridle.dataset import Dataset
+from bridle.errors import DataError, ProblemError
+from bridle.evaluation import FQE
+from bridle.functions import Linear, Polynomial, Tabular
+from bridle.game import Round, Solution, solve
+from bridle.logs.card import DataCard
+from bridle.logs.inspection import data_card
+from bridle.logs.table import read_table
+from bridle.online import CuttingPlane, ExponentiatedGradient, OnlineGradientDescent
+from bridle.problem import AtLeast, AtMost, Problem, Values
+from bridle.problem_file import PER_STEP, Learn, ProblemFile, read_problem_file
+from bridle.protocols import FunctionClass, OnlineLearner, Policy
+from bridle.report.model import Repeat, Summary
+from bridle.report.page import page
+from bridle.report.summary import (
+    BEHAVIOUR,
+    CITATION,
+    LEARNED,
+    UNCONSTRAINED,
+    Cost,
+    Judged,
+    summary,
+    versions,
+)
+from bridle.support import Support
+
+PROBLEM, SUMMARY, REPORT, ENCODING = "problem.toml", "summary.json", "report.html", "encoding.npz"
+GENEROUS = 1000.0  # times the price at which a constraint's usual variation outweighs the objective's
+OBJECTIVE = "objective"  # the name of its cost inside
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A problem file whose log was read: what is to be learned, and how everything is shown."""
+
+    file: ProblemFile
+    text: str
+    problem: Problem  # on the part to learn from
+    held_out: Problem | None
+    costs: tuple[Cost, ...]  # the objective first
+    card: DataCard
+    dataset: Dataset  # all of it
+
+
+def prepare(path: Path, *, strict: bool = False) -> Prepared:
+    """Read a problem file and its log; with `strict`, what is odd about the log is an error."""
+    file, text = read_problem_file(path)
+    learn = file.learn
+    _functions(learn)  # an unavailable class is said before the log is read
+    expressions = {OBJECTIVE: file.objective.expression} | {c.name: c.cost or c.name for c in file.constraint}
+    reading = read_table(
+        _paths(file, path.parent),
+        episode=file.data.episode,
+        state=file.data.state,
+        action=file.data.action,
+        costs=expressions,
+        step=file.data.step,
+        terminal=file.data.terminal,
+        propensity=file.data.propensity,
+        n_actions=file.data.n_actions,
+        finite=learn.functions == "tabular",
+        missing=file.data.missing,
+    )
+    dataset = reading.dataset
+    if file.objective.maximize is not None:
+        signs = {name: (-1.0 if name == OBJECTIVE else 1.0) for name in dataset.cost_names}
+        dataset = dataset.with_costs({name: sign * dataset.cost(name) for name, sign in signs.items()})
+    learning, held_out = split_episodes(dataset, holdout=learn.holdout, seed=learn.seed)
+    limits, costs = _limits(file, learning)
+    problem = Problem(learning, objective=OBJECTIVE, constraints=limits, discount=learn.discount)
+    units = {OBJECTIVE: (costs[0].unit, costs[0].factor)}
+    units |= {c.name: (cost.unit, abs(cost.factor)) for c, cost in zip(file.constraint, costs[1:], strict=True)}
+    card = data_card(dataset, source=reading.source, discount=learn.discount, units=units, warnings=reading.warnings)
+    named = [b.model_copy(update={"cost": file.objective.label}) if b.cost == OBJECTIVE else b for b in card.behaviour]
+    card = card.model_copy(update={"behaviour": named})
+    if strict and card.warnings:
+        raise DataError("the log is odd, and --strict was asked for:\n" + "\n".join(f"  {w}" for w in card.warnings))
+    other = (
+        None
+        if held_out is None
+        else Problem(held_out, objective=OBJECTIVE, constraints=limits, discount=learn.discount)
+    )
+    return Prepared(file, text, problem, other, costs, card, dataset)
+
+
+def fit(
+    prepared: Prepared, out: Path, *, command: str, on_round: Callable[[Round], None] | None = None
+) -> tuple[Solution, Summary]:
+    """Learn, judge on the held-out part, and write the run folder; an unfinished run there is taken up again."""
+    learn, problem = prepared.file.learn, prepared.problem
+    functions, support = _functions(learn), Support(learn.min_count, learn.min_probability)
+    respond, evaluate = FQI(functions, support=support), FQE(functions)
+    out.mkdir(parents=True, exist_ok=True)
+    solution = solve(
+        problem,
+        best_response=respond,
+        evaluator=evaluate,
+        learner=_learner(learn, problem),
+        tolerance=learn.tolerance,
+        max_rounds=learn.max_rounds,
+        seed=learn.seed,
+        on_round=on_round,
+        checkpoint=out,
+    )
+    rng = np.random.default_rng(learn.seed)
+    free = respond(problem, np.zeros(problem.n_constraints), rng=rng)
+
+    def judge(policy: Policy) -> Judged:
+        held = None if prepared.held_out is None else evaluate(prepared.held_out, policy, rng=rng)
+        return Judged(evaluate(problem, policy, rng=rng), held)
+
+    judged = {LEARNED: judge(solution.policy), BEHAVIOUR: _behaviour(prepared), UNCONSTRAINED: judge(free)}
+    repeat = Repeat(
+        command=command,
+        problem_file=prepared.text,
+        version=importlib.metadata.version("bridle"),
+        seed=learn.seed,
+        dataset=prepared.dataset.fingerprint,
+        packages=versions(),
+        citation=CITATION,
+    )
+    found = summary(
+        problem,
+        solution,
+        title=prepared.file.title or f"{prepared.file.objective.label}, learned from {prepared.card.source}",
+        costs=prepared.costs,
+        judged=judged,
+        card=prepared.card,
+        held_out_episodes=0 if prepared.held_out is None else prepared.held_out.dataset.first_rows().size,
+        repeat=repeat,
+    )
+    if prepared.dataset.encoding is not None:
+        storage.save(prepared.dataset.encoding, out / ENCODING)
+    _write(out / PROBLEM, prepared.text)
+    _write(out / SUMMARY, found.model_dump_json(indent=1) + "\n")
+    write_report(out, found)
+    return solution, found
+
+
+def write_report(out: Path, found: Summary) -> Path:
+    """Write the page of a summary."""
+    _write(out / REPORT, page(found))
+    return out / REPORT
+
+
+def read_summary(run: Path) -> Summary:
+    """Return the summary of a finished run."""
+    path = run / SUMMARY
+    if not path.exists():
+        raise DataError(f"{run} holds no finished run: there is no {SUMMARY} in it")
+    try:
+        return Summary.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except ValueError as reason:
+        raise DataError(f"{path} is damaged: {str(reason).splitlines()[0]}") from None
+
+
+def _write(path: Path, text: str) -> None:
+    storage.write_atomically(path, lambda file: file.write(text.encode()))
+
+
+def _paths(file: ProblemFile, folder: Path) -> list[str]:
+    paths = [file.data.path] if isinstance(file.data.path, str) else file.data.path
+    return [str(folder / path) for path in paths]
+
+
+def _limits(file: ProblemFile, learning: Dataset) -> tuple[list[AtMost], tuple[Cost, ...]]:
+    """Return the constraints in discounted sums, and how each cost is shown in the user's units."""
+    discount = file.learn.discount
+    sums = "expected sum per episode" if discount == 1 else f"expected sum, discounted by {discount}"
+    sign = -1.0 if file.objective.maximize is not None else 1.0
+    goal = "maximise" if sign < 0 else "minimise"
+    shown = [Cost(file.objective.label, goal, sums, sign)]
+    behaviour = learning.returns(discount).mean(axis=0)
+    limits: list[AtMost] = []
+    for place, limit in enumerate(file.constraint):
+        factor = (1 - discount) if limit.unit == PER_STEP else 1.0
+        unit = f"average per step, discounted by {discount}" if limit.unit == PER_STEP else sums
+        share = limit.share_of_behaviour
+        value = float(limit.given) if share is None else share * float(factor * behaviour[place + 1])
+        kind = AtMost if limit.at_most is not None else AtLeast
+        limits.append(kind(limit.name, value / factor))
+        source = None if share is None else str(limit.given)
+        shown.append(Cost(limit.name, f"{limit.words} {value:.4g}", unit, kind.sign * factor, value, source))
+    return limits, tuple(shown)
+
+
+def _behaviour(prepared: Prepared) -> Judged:
+    """Return the mean sums of the logged episodes, in the signs inside."""
+    signs = np.append(1.0, [c.sign for c in prepared.problem.constraints])
+
+    def mean(problem: Problem | None) -> tuple[Values | None, np.ndarray | None]:
+        if problem is None:
+            return None, None
+        sums = problem.dataset.returns(problem.discount) * signs
+        error = sums.std(axis=0, ddof=1) / np.sqrt(len(sums)) if len(sums) > 1 else None
+        average = sums.mean(axis=0)
+        return Values(float(average[0]), average[1:]), error
+
+    learning, _ = mean(prepared.problem)
+    held_out, error = mean(prepared.held_out)
+    return Judged(learning, held_out, error)
+
+
+def _functions(learn: Learn) -> FunctionClass:
+    match learn.functions:
+        case "tabular":
+            return Tabular()
+        case "linear":
+            return Linear(Polynomial(learn.degree), ridge=learn.ridge)
+    raise ProblemError(f"functions = {learn.functions!r} is not available in this version: use 'tabular' or 'linear'")
+
+
+def _learner(learn: Learn, problem: Problem) -> OnlineLearner[Any]:
+    """Return the learner; its bound defaults to far above any price that the costs' variation suggests."""
+    spread = _spread(problem)
+    if learn.learner == "cutting-plane":
+        scales = tuple((spread[1:] / spread[0]).tolist()) if learn.bound is None else None
+        return CuttingPlane(learn.bound or GENEROUS, scales=scales)
+    prices = spread[0] / spread[1:]
+    bound = learn.bound or 10.0 * float(prices.max(initial=1e-300))
+    rate = learn.rate or 1.0 / float(spread[1:].max(initial=1e-300))
+    if learn.learner == "exponentiated-gradient":
+        return ExponentiatedGradient(bound, rate)
+    return OnlineGradientDescent(bound, learn.rate or 0.1 * bound / float(np.linalg.norm(spread[1:]) or 1.0))
+
+
+def _spread(problem: Problem) -> np.ndarray:
+    """(1 + m,) how much the sums of the logged episodes vary; one where they do not."""
+    names: Sequence[str] = [problem.objective or "", *(c.cost for c in problem.constraints)]
+    places = [problem.dataset.cost_names.index(name) for name in names]
+    spread = problem.dataset.returns(problem.discount)[:, places].std(axis=0)
+    return np.where(spread > 0, spread, 1.0)

@@ -1,0 +1,168 @@
+"""A Dataset as one Parquet file, and back without loss.
+
+A row is a transition. Columns: `state`, `action`, `next_state`, one `cost:<name>` per cost, `terminal`,
+`next_observed`, and where the dataset has them `weight`, `episode`, `step`, `propensity`. A state that is not finite is
+a fixed-size array of numbers (images are flattened, row by row).
+
+What is not per row stands in the file's key-value metadata. `bridle` is a JSON object: `format`, `n_actions`,
+`n_states`, `observation` (the shape of one state), `initial_states`, `initial_weights`, `encoding`. Arrays in it are
+`{"dtype", "shape", "data"}`, the data being base64 of zlib of the numbers, row by row. `bridle:sha256` is a digest of
+that text and of all columns: a file that was cut, damaged or edited is told from a whole one.
+"""
+
+import base64
+import hashlib
+import json
+import math
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import polars as pl
+from polars.exceptions import PanicException, PolarsError
+
+from bridle.arrays import Array, frozen
+from bridle.dataset import Dataset
+from bridle.encoding import Encoding, StateColumn
+from bridle.errors import DataError
+from bridle.storage import write_atomically
+
+T = TypeVar("T")
+FORMAT = 1
+HEADER, DIGEST = "bridle", "bridle:sha256"  # keys of the file's metadata
+COST = "cost:"
+OPTIONAL = {"weight": "weights", "episode": "episodes", "step": "steps", "propensity": "propensities"}
+
+
+def write_parquet(dataset: Dataset, path: str | Path) -> None:
+    """Write a dataset to one Parquet file, whole or not at all; `read_parquet` gives an equal one back."""
+    if not dataset.weights.sum() > 0:
+        raise DataError(f"{len(dataset)} rows that weigh {dataset.weights.sum()} are no dataset: nothing to write")
+    columns, header = _columns(dataset), json.dumps(_header(dataset))
+    table = pl.DataFrame(columns)
+    metadata = {HEADER: header, DIGEST: _digest(columns, header)}
+    write_atomically(Path(path), lambda file: table.write_parquet(file, metadata=metadata))
+
+
+def read_parquet(path: str | Path) -> Dataset:
+    """Read what `write_parquet` wrote; a log that something else wrote is for `read_logs`."""
+    path = Path(path)
+    metadata = _attempt(path, lambda: pl.read_parquet_metadata(path))
+    if HEADER not in metadata or DIGEST not in metadata:
+        raise DataError(
+            f"{path} is a Parquet file, but not one that write_parquet wrote: its metadata has no {HEADER!r}. "
+            "Read a table of decisions with bridle.read_logs"
+        )
+    table = _attempt(path, lambda: pl.read_parquet(path, glob=False, hive_partitioning=False))
+    columns = {name: table[name].to_numpy() for name in table.columns}
+    found = _digest(columns, metadata[HEADER])
+    if found != metadata[DIGEST]:
+        raise DataError(
+            f"{path} is not as it was written, it was damaged or edited: the digest of its {table.height} rows and "
+            f"{table.width} columns is {found[:12]}..., but it should be {metadata[DIGEST][:12]}..."
+        )
+    header = json.loads(metadata[HEADER])
+    if header["format"] != FORMAT:
+        raise DataError(f"{path} has format {header['format']}, but this bridle reads format {FORMAT}: upgrade it")
+    return _dataset(columns, header)
+
+
+def _attempt(path: Path, read: Callable[[], T]) -> T:
+    try:
+        return read()
+    except FileNotFoundError:
+        raise DataError(f"{path} does not exist") from None
+    except (OSError, PolarsError, PanicException) as reason:
+        line = (str(reason).splitlines() or [type(reason).__name__])[0]
+        raise DataError(f"{path} is not a whole Parquet file: {line}") from None
+
+
+def _columns(dataset: Dataset) -> dict[str, Array]:
+    """Return one array per column: (n,), or (n, d) where states are not finite."""
+    columns = {"state": dataset.states, "action": dataset.actions, "next_state": dataset.next_states}
+    columns |= {COST + name: dataset.cost(name) for name in dataset.cost_names}
+    columns |= {"terminal": dataset.terminals, "next_observed": dataset.next_observed}
+    optional = {column: getattr(dataset, name) for column, name in OPTIONAL.items()}
+    columns |= {column: values for column, values in optional.items() if values is not None}
+    if (dataset.weights == 1.0).all():
+        del columns["weight"]
+    for name in ("state", "next_state") if dataset.n_states is None else ():
+        columns[name] = columns[name].reshape(len(dataset), math.prod(dataset.states.shape[1:]))
+    return {name: np.ascontiguousarray(values) for name, values in columns.items()}
+
+
+def _header(dataset: Dataset) -> dict[str, Any]:
+    encoding = dataset.encoding
+    words = None
+    if encoding is not None:
+        combinations = None if encoding.combinations is None else _pack(encoding.combinations)
+        columns = [asdict(column) for column in encoding.columns]
+        words = {"actions": encoding.actions, "columns": columns, "combinations": combinations}
+    return {
+        "format": FORMAT,
+        "n_actions": dataset.n_actions,
+        "n_states": dataset.n_states,
+        "observation": dataset.states.shape[1:],
+        "initial_states": _pack(dataset.initial_states),
+        "initial_weights": _pack(dataset.initial_weights),
+        "lowest": None if dataset.lowest is None else _pack(dataset.lowest),
+        "highest": None if dataset.highest is None else _pack(dataset.highest),
+        "longest": dataset.longest,
+        "encoding": words,
+    }
+
+
+def _dataset(columns: Mapping[str, Array], header: Mapping[str, Any]) -> Dataset:
+    n, shape = len(columns["action"]), header["observation"]
+    dataset = Dataset.from_arrays(
+        states=columns["state"].reshape(n, *shape),
+        actions=columns["action"],
+        next_states=columns["next_state"].reshape(n, *shape),
+        costs={name.removeprefix(COST): values for name, values in columns.items() if name.startswith(COST)},
+        terminals=columns["terminal"],
+        next_observed=columns["next_observed"],
+        weights=columns.get("weight"),
+        episodes=columns.get("episode"),
+        steps=columns.get("step"),
+        propensities=columns.get("propensity"),
+        initial_states=_unpack(header["initial_states"]),
+        initial_weights=_unpack(header["initial_weights"]),
+        n_actions=header["n_actions"],
+        n_states=header["n_states"],
+        encoding=None if header["encoding"] is None else _encoding(header["encoding"]),
+    )
+    return replace(
+        dataset,
+        lowest=None if header["lowest"] is None else _unpack(header["lowest"]),
+        highest=None if header["highest"] is None else _unpack(header["highest"]),
+        longest=header["longest"],
+    )
+
+
+def _encoding(words: Mapping[str, Any]) -> Encoding:
+    def state_column(name: str, categories: list[str] | None, fill: float | None) -> StateColumn:
+        return StateColumn(name, None if categories is None else tuple(categories), fill)
+
+    combinations = None if words["combinations"] is None else _unpack(words["combinations"])
+    return Encoding(tuple(words["actions"]), tuple(state_column(**column) for column in words["columns"]), combinations)
+
+
+def _pack(array: Array) -> dict[str, Any]:
+    data = base64.b64encode(zlib.compress(np.ascontiguousarray(array).tobytes())).decode("ascii")
+    return {"dtype": array.dtype.str, "shape": array.shape, "data": data}
+
+
+def _unpack(packed: Mapping[str, Any]) -> Array:
+    numbers = zlib.decompress(base64.b64decode(packed["data"]))
+    return frozen(np.frombuffer(numbers, dtype=packed["dtype"]).reshape(packed["shape"]))
+
+
+def _digest(columns: Mapping[str, Array], header: str) -> str:
+    digest = hashlib.sha256(header.encode())
+    for name, values in columns.items():
+        digest.update(repr((name, values.shape, values.dtype.str)).encode())
+        digest.update(np.ascontiguousarray(values).data)
+    return digest.hexdigest()

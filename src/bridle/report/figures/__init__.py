@@ -1,0 +1,20 @@
+"""Every plot of the report as plain data for plotly.js, by section: testable without a pixel."""
+
+from bridle.report.figures.costs import cost_figures
+from bridle.report.figures.differences import difference_figures
+from bridle.report.figures.figure import Figure
+from bridle.report.figures.members import member_figures
+from bridle.report.figures.traces import trace_figures
+from bridle.report.model import Summary
+
+__all__ = ["Figure", "figures"]
+
+
+def figures(summary: Summary) -> dict[str, list[Figure]]:
+    """Return the plots of each section, in the order to show them."""
+    return {
+        "costs": cost_figures(summary),
+        "traces": trace_figures(summary),
+        "members": member_figures(summary),
+        "differences": difference_figures(summary.differences),
+    }

@@ -1,0 +1,252 @@
+"""summary: what a run found, as the data that a page is made of."""
+
+import importlib.metadata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from sklearn.tree import DecisionTreeClassifier, export_text
+
+from bridle.arrays import FloatArray
+from bridle.dataset import Dataset
+from bridle.game.loop import Round
+from bridle.game.solution import Solution, Status
+from bridle.logs.card import DataCard
+from bridle.policies import MixturePolicy
+from bridle.problem import Problem, Values
+from bridle.report.model import CostRow, Differences, Estimate, Member, Repeat, StateDifference, Summary, Trace
+
+SHOWN_STATES = 40
+TREE_DEPTH = 3
+TREE_ROWS = 20_000
+PACKAGES = ("numpy", "scipy", "scikit-learn", "polars")
+CITATION = (
+    "Le, H. M., Voloshin, C. & Yue, Y. (2019). Batch Policy Learning under Constraints. "
+    "Proceedings of the 36th International Conference on Machine Learning (ICML)."
+)
+CAVEAT = (
+    "Every number is an estimate from the log. Those of the learning part are optimistic, because it chose the policy; "
+    "those of the held-out part are not, but they are still estimates and come without a guarantee."
+)
+Level = Literal["good", "caution", "bad"]
+LEARNED, BEHAVIOUR, UNCONSTRAINED, SINGLE = "learned", "behavior", "unconstrained", "best single policy"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """How one cost of the problem is shown: the objective first, then each constraint."""
+
+    name: str
+    goal: str
+    unit: str
+    factor: float  # from the signed discounted sums inside to what is shown
+    limit: float | None = None  # as shown
+    limit_source: str | None = None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One policy's values, inside signs, on the part it was learned from and on the other."""
+
+    learning: Values | None
+    held_out: Values | None
+    standard_error: FloatArray | None = None  # (1 + m,) of the held-out values
+
+
+def summary(
+    problem: Problem,
+    solution: Solution,
+    *,
+    title: str,
+    costs: Sequence[Cost],
+    judged: Mapping[str, Judged],
+    card: DataCard,
+    held_out_episodes: int,
+    repeat: Repeat,
+) -> Summary:
+    """Collect everything a report says."""
+    rows = [_cost_row(index, cost, problem, solution, judged) for index, cost in enumerate(costs)]
+    level, verdict = _verdict(solution, rows)
+    return Summary(
+        title=title,
+        status=str(solution.status),
+        verdict=verdict,
+        level=level,
+        explanation=solution.explanation,
+        caveat=CAVEAT,
+        costs=rows,
+        policies=list(judged),
+        gap=solution.gap,
+        lower_bound=costs[0].factor * solution.lower_bound if np.isfinite(solution.lower_bound) else None,
+        trace=_trace(costs, solution.rounds),
+        members=_members(costs, solution),
+        weighting=solution.weighting,
+        differences=_differences(problem.dataset, solution.policy),
+        card=card,
+        learning_episodes=problem.dataset.first_rows().size,
+        held_out_episodes=held_out_episodes,
+        repeat=repeat,
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the packages that the numbers depend on."""
+    return {name: importlib.metadata.version(name) for name in PACKAGES}
+
+
+def _signed(values: Values) -> FloatArray:
+    return np.append(values.objective, values.constraints)
+
+
+def _cost_row(index: int, cost: Cost, problem: Problem, solution: Solution, judged: Mapping[str, Judged]) -> CostRow:
+    def shown(values: Values | None) -> float | None:
+        return None if values is None else float(cost.factor * _signed(values)[index]) + 0.0
+
+    estimates = {
+        name: Estimate(
+            learning=shown(one.learning),
+            held_out=shown(one.held_out),
+            standard_error=None if one.standard_error is None else float(abs(cost.factor) * one.standard_error[index]),
+        )
+        for name, one in judged.items()
+    }
+    return CostRow(
+        name=cost.name,
+        role="objective" if index == 0 else "constraint",
+        goal=cost.goal,
+        limit=cost.limit,
+        limit_source=cost.limit_source,
+        unit=cost.unit,
+        price=None if index == 0 else solution.multipliers[problem.constraints[index - 1].name] / abs(cost.factor),
+        values=estimates,
+    )
+
+
+def _verdict(solution: Solution, rows: Sequence[CostRow]) -> tuple[Level, str]:
+    objective, constraints = rows[0], rows[1:]
+    if solution.status is Status.INFEASIBLE:
+        return "bad", "No policy that the log supports keeps all the limits together: what follows comes closest."
+    if solution.status is Status.NOT_FINITE:
+        return "bad", "The run broke down before it found a policy to speak of."
+    judged = (
+        "on the held-out episodes" if objective.values[LEARNED].held_out is not None else "on the log it learned from"
+    )
+    broken = [row.name for row in constraints if not _kept(row)]
+    change = _change(objective)
+    if broken:
+        return "caution", f"The learned policy {change}, but {judged} it exceeds the limit on {_list(broken)}."
+    kept = "keeps every limit" if constraints else "has no limits to keep"
+    if solution.status is not Status.CONVERGED:
+        return "caution", f"The learned policy {change} and {kept} {judged}, but a better one may exist."
+    return "good", f"The learned policy {change} and {kept}, {judged}."
+
+
+def _change(objective: CostRow) -> str:
+    before, after = (_judge(objective.values[name]) for name in (BEHAVIOUR, LEARNED))
+    verb = "lowers" if after < before else "raises"
+    return f"{verb} {objective.name} from {before:.4g} to {after:.4g}"
+
+
+def _kept(row: CostRow) -> bool:
+    value = _judge(row.values[LEARNED])
+    limit = row.limit if row.limit is not None else np.inf
+    slack = 1e-6 * max(1.0, abs(limit))
+    return value <= limit + slack if row.goal.startswith("at most") else value >= limit - slack
+
+
+def _judge(estimate: Estimate) -> float:
+    value = estimate.held_out if estimate.held_out is not None else estimate.learning
+    return float("nan") if value is None else value
+
+
+def _list(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
+
+
+def _trace(costs: Sequence[Cost], rounds: Sequence[Round]) -> Trace:
+    mixtures = np.array([_signed(played.mixture) for played in rounds]) * [cost.factor for cost in costs]
+    scale = abs(costs[0].factor)
+    return Trace(
+        round=[played.index for played in rounds],
+        gap=[scale * played.gap for played in rounds],
+        lower=[costs[0].factor * played.lower for played in rounds],
+        upper=[costs[0].factor * played.upper for played in rounds],
+        objective=mixtures[:, 0].tolist(),
+        constraints={cost.name: mixtures[:, i + 1].tolist() for i, cost in enumerate(costs[1:])},
+        multipliers={
+            cost.name: [float(played.multipliers[i]) / abs(cost.factor) for played in rounds]
+            for i, cost in enumerate(costs[1:])
+        },
+    )
+
+
+def _members(costs: Sequence[Cost], solution: Solution) -> list[Member]:
+    values = {id(played.policy): _signed(played.values) for played in solution.rounds}
+    found = zip(solution.policy.members, solution.policy.weights, strict=True)
+    return [
+        Member(
+            weight=float(weight),
+            values={c.name: float(c.factor * v) for c, v in zip(costs, values.get(id(member), []), strict=False)},
+        )
+        for member, weight in sorted(found, key=lambda pair: -pair[1])
+    ]
+
+
+def _differences(dataset: Dataset, policy: MixturePolicy) -> Differences:
+    """Compare what is done in the logged states."""
+    counts = np.bincount(dataset.actions, dataset.weights, dataset.n_actions)
+    if dataset.n_states is None:
+        rows = slice(None, TREE_ROWS)
+        learned = policy.probabilities(dataset.states[rows])
+        agreement = learned[np.arange(len(learned)), dataset.actions[rows]].mean()
+        text, fidelity = _surrogate(dataset, dataset.states[rows], learned.argmax(axis=1))
+        states: list[StateDifference] = []
+        share = learned.mean(axis=0)
+    else:
+        states, share, agreement = _by_state(dataset, policy)
+        text, fidelity = None, None
+    return Differences(
+        actions=list(dataset.action_labels),
+        behavior_share=(counts / counts.sum()).tolist(),
+        learned_share=share.tolist(),
+        agreement=float(agreement),
+        states=states,
+        tree=text,
+        tree_fidelity=fidelity,
+    )
+
+
+def _by_state(dataset: Dataset, policy: MixturePolicy) -> tuple[list[StateDifference], FloatArray, float]:
+    pairs = dataset.states * dataset.n_actions + dataset.actions
+    size = (dataset.n_states or 0) * dataset.n_actions
+    table = np.bincount(pairs, dataset.weights, size).reshape(-1, dataset.n_actions)
+    visits = table.sum(axis=1)
+    seen = np.flatnonzero(visits)
+    behaviour = table[seen] / visits[seen, None]
+    learned = policy.probabilities(seen)
+    moved = visits[seen] * np.abs(learned - behaviour).sum(axis=1)
+    order = np.argsort(-moved, kind="stable")[:SHOWN_STATES]
+    labels = dataset.state_labels
+    states = [
+        StateDifference(
+            state=labels[seen[i]],
+            visits=float(visits[seen[i]]),
+            behavior=behaviour[i].tolist(),
+            learned=learned[i].tolist(),
+        )
+        for i in order
+    ]
+    weight = visits[seen] / visits.sum()
+    return states, weight @ learned, float(weight @ (behaviour * learned).sum(axis=1))
+
+
+def _surrogate(dataset: Dataset, states: FloatArray, actions: np.ndarray) -> tuple[str, float]:
+    """Return a small tree that does mostly what the policy does, as text, and how often it does."""
+    flat = states.reshape(len(states), -1)
+    names = dataset.encoding.features if dataset.encoding is not None else [f"x{i}" for i in range(flat.shape[1])]
+    tree = DecisionTreeClassifier(max_depth=TREE_DEPTH, min_samples_leaf=max(1, len(flat) // 100), random_state=0)
+    tree.fit(flat, actions)
+    classes = [dataset.action_labels[i] for i in tree.classes_]
+    text = export_text(tree, feature_names=list(names), class_names=classes)
+    return text, float(tree.score(flat, actions))

@@ -1,0 +1,110 @@
+import json
+import sys
+
+import exportable
+import numpy as np
+import pytest
+
+from bridle import FQE, FQI, AtMost, CuttingPlane, Dataset, GreedyPolicy, Linear, Polynomial, Problem, solve
+from bridle.deploy import export_onnx, onnx_export
+from bridle.deploy.agreement import close_calls
+from bridle.deploy.portable import portable
+from bridle.errors import BridleError, MissingExtraError, StorageError
+from bridle.functions import LinearQ
+from bridle.policies import members_of
+
+onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
+onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+
+
+def run(path, states):
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    return session.run(["probabilities", "weights"], {"states": states})
+
+
+def require_equal(policy, path, states):
+    """Exact for greedy members away from ties, 1e-6 for probabilities."""
+    probabilities, weights = run(path, states)
+    members = members_of(policy)
+    unclear = close_calls(portable(policy, None), states)
+    assert unclear.mean() < 0.001
+    assert weights.tolist() == [weight for _, weight in members]
+    for place, (member, _) in enumerate(members):
+        clear = ~unclear[place]
+        expected = member.probabilities(states)[clear]
+        if isinstance(member, GreedyPolicy):
+            assert np.array_equal(probabilities[place][clear], expected)
+        assert np.abs(probabilities[place][clear] - expected).max() < 1e-6
+
+
+@pytest.mark.parametrize("policy", exportable.EVERY.values(), ids=exportable.EVERY.keys())
+def test_onnxruntime_gives_our_probabilities(policy, tmp_path):
+    export_onnx(policy, None, tmp_path / "policy.onnx")
+    require_equal(policy, tmp_path / "policy.onnx", exportable.states_for(policy))
+    assert list(tmp_path.iterdir()) == [tmp_path / "policy.onnx"]
+
+
+def test_equal_values_go_to_the_first_allowed_action_as_ours_do(tmp_path):
+    weights = np.tile(np.random.default_rng(0).normal(size=(1, 10, 1)), (exportable.A, 1, 1))
+    weights[2] *= 1 + 1e-13  # a difference of no weight
+    policy = GreedyPolicy(LinearQ(Polynomial(2), weights), exportable.behaviour(0.2))
+    export_onnx(policy, None, tmp_path / "policy.onnx")
+    states = np.random.default_rng(1).normal(size=(3000, exportable.D))
+    assert np.array_equal(run(tmp_path / "policy.onnx", states)[0][0], policy.probabilities(states))
+
+
+def test_a_solution_learned_from_features_is_exported_whole(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 3000
+    states, actions = rng.normal(size=(n, 2)) * [1, 30] + [0, 50], rng.integers(0, 3, n)
+    costs = {"c": (states[:, 0] - actions + 1) ** 2, "g": 1.0 * (actions == 2)}
+    log = Dataset.from_arrays(
+        states=states,
+        actions=actions,
+        next_states=states[rng.permutation(n)],
+        costs=costs,
+        terminals=rng.random(n) < 0.2,
+        episodes=np.arange(n),
+    )
+    problem = Problem(log, objective="c", constraints=[AtMost("g", 0.5)], discount=0.8)
+    functions = Linear(Polynomial(2), ridge=1e-3)
+    solution = solve(
+        problem, best_response=FQI(functions, iterations=30), evaluator=FQE(functions), learner=CuttingPlane(20.0),
+        tolerance=1e-3, max_rounds=10,
+    )  # fmt: skip
+    export_onnx(solution.policy, None, tmp_path / "policy.onnx")
+    require_equal(solution.policy, tmp_path / "policy.onnx", states)
+
+
+def test_the_model_says_what_its_numbers_stand_for(tmp_path):
+    export_onnx(exportable.TABLES["mixture"], exportable.FINITE, tmp_path / "policy.onnx")
+    session = onnxruntime.InferenceSession(str(tmp_path / "policy.onnx"), providers=["CPUExecutionProvider"])
+    words = json.loads(session.get_modelmeta().custom_metadata_map["bridle"])
+    assert tuple(words["actions"]) == exportable.ACTIONS
+    assert words["states"]["combinations"] == exportable.FINITE.combinations.tolist()
+    assert [(i.name, i.type) for i in session.get_inputs()] == [("states", "tensor(int64)")]
+    assert session.get_outputs()[0].shape == [4, "n", 4]
+
+
+def test_a_model_that_disagrees_is_not_written(tmp_path, monkeypatch):
+    honest = onnx_export.portable
+
+    def mistaken(policy, encoding):
+        form = honest(policy, encoding)
+        object.__setattr__(form.members[0], "degree", 1)
+        object.__setattr__(form.members[0], "weights", -form.members[0].weights)
+        return form
+
+    monkeypatch.setattr(onnx_export, "portable", mistaken)
+    with pytest.raises(StorageError, match="the ONNX model gives action .* member 0 of the policy gives .*not written"):
+        export_onnx(exportable.RULES["greedy"], None, tmp_path / "policy.onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_extra_names_the_command_that_installs_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx.reference", None)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'bridle\[onnx\]'") as caught:
+        export_onnx(exportable.TABLES["table"], None, tmp_path / "policy.onnx")
+    assert isinstance(caught.value, BridleError)
+    assert list(tmp_path.iterdir()) == []

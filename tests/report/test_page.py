@@ -1,0 +1,365 @@
+import json
+import math
+import os
+import re
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from bridle.report.figures import figures
+from bridle.report.page import page
+from bridle.report.words import MINUS, NONE, TIMES, breach, number, percent
+from report.sample import feature_summary, finite_summary
+
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+FLAGS += ["--disable-component-update", "--disable-sync"]
+HOSTILE = "<script>alert('cost')</script><a href=\"https://example.com\">&amp;"
+SAMPLES = {"finite": finite_summary, "features": feature_summary}
+
+
+class Elements(HTMLParser):
+    """The elements of a page with their attributes, and the text outside scripts and styles."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.elements, self.text, self.within = [], "", None
+        self.feed(html)
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        self.within = tag
+
+    def handle_endtag(self, tag):
+        self.within = None
+
+    def handle_data(self, data):
+        self.text += "" if self.within in {"script", "style"} else data
+
+
+@pytest.fixture(scope="module", params=SAMPLES)
+def summary(request):
+    return SAMPLES[request.param]()
+
+
+@pytest.fixture(scope="module")
+def html(summary):
+    return page(summary)
+
+
+@pytest.fixture(scope="module")
+def shown(html):
+    return Elements(html)
+
+
+def embedded(html):
+    """The figures as the page's script reads them."""
+    return json.loads(re.search(r'<script type="application/json" id="figures">(.*?)</script>', html, re.S).group(1))
+
+
+def renamed(summary, name):
+    """The same report with another name for its first constraint, state and action, wherever they appear."""
+    text, old = json.dumps(summary.model_dump()), summary.costs[1].name
+    text = text.replace(json.dumps(old), json.dumps(name))
+    differences = summary.differences
+    for word in (differences.actions[0], *(state.state for state in differences.states[:1])):
+        text = text.replace(json.dumps(word), json.dumps(f"{name}{word}"))
+    return type(summary).model_validate(json.loads(text))
+
+
+def test_the_verdict_comes_first_with_its_level_and_what_it_rests_on(summary, html, shown):
+    places = [unescape(html).index(part) for part in (summary.verdict, summary.explanation, summary.caveat)]
+    assert places == sorted(places)
+    assert f'class="verdict {summary.level}"' in html
+    assert html.index('id="verdict"') < html.index("<table")
+
+
+def test_parts_come_in_the_order_of_what_a_reader_asks(shown):
+    order = [attributes["id"] for tag, attributes in shown.elements if tag == "section"]
+    assert order == ["costs", "traces", "members", "differences", "data", "repeat"]
+
+
+def test_every_estimate_limit_price_and_unit_is_shown(summary, html):
+    table = html[html.index('<table class="costs"') : html.index("</table>")]
+    for row, body in zip(summary.costs, table.split("<tbody>")[1:], strict=True):
+        assert row.name in body
+        assert row.goal in body
+        assert body.count(row.unit) >= len(row.values)
+        for estimate in row.values.values():
+            assert f">{number(estimate.learning)}<" in body
+            assert f">{number(estimate.held_out)}<" in body
+        if row.limit is not None:
+            assert f">{number(row.limit)}<" in body
+            assert f">{number(row.price)}<" in body
+            assert (row.limit_source or "") in body
+
+
+def test_what_breaks_a_limit_is_marked_in_words_and_nothing_else_is(summary, html):
+    table = html[html.index('<table class="costs"') : html.index("</table>")]
+    values = [(row, v) for row in summary.costs for e in row.values.values() for v in (e.learning, e.held_out)]
+    sides = [breach(row, value) for row, value in values]
+    assert table.count("▲ over<") == sides.count("over")
+    assert table.count("▼ below<") == sides.count("below")
+    assert sides.count("over") > 0
+
+
+def test_limits_are_compared_as_they_are_shown():
+    objective, ceiling, _ = finite_summary().costs
+    floor = feature_summary().costs[1]
+    assert breach(ceiling, 1.50001) is None  # shows as 1.5
+    assert breach(ceiling, 1.501) == "over"
+    assert breach(floor, 0.8999) == "below"
+    assert breach(floor, 0.9) is None
+    assert breach(objective, 1e9) is None
+    assert breach(ceiling, None) is None
+
+
+def test_the_data_card_is_complete(summary, shown):
+    card = summary.card
+    for words in (
+        card.source,
+        f"{card.rows:,} read, {card.rows_used:,} used",
+        card.states,
+        *card.warnings,
+        *card.left_out,
+    ):
+        assert words in shown.text
+    for cost in card.behaviour:
+        assert cost.cost in shown.text
+        assert number(cost.value) in shown.text
+    for action in card.actions:
+        assert action.action in shown.text
+        assert percent(action.share) in shown.text
+
+
+def test_it_tells_how_to_repeat_and_cite(summary, shown):
+    repeat = summary.repeat
+    for words in (repeat.command, repeat.problem_file, repeat.dataset, repeat.citation, *repeat.packages):
+        assert words in shown.text
+
+
+def test_features_are_told_by_a_tree_and_finite_states_by_a_heat_map():
+    finite, features = page(finite_summary()), page(feature_summary())
+    assert "state-differences" in embedded(finite)
+    assert "state-differences" not in embedded(features)
+    assert feature_summary().differences.tree in Elements(features).text
+    assert percent(feature_summary().differences.tree_fidelity) in features
+
+
+def test_the_page_names_no_resource_of_a_network(shown):
+    for tag, attributes in shown.elements:
+        assert tag not in {"link", "img", "iframe", "object", "embed", "base"}
+        assert "src" not in attributes
+        assert attributes.get("href", "#").startswith("#")
+    policy = next(a["content"] for _, a in shown.elements if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'")
+
+
+def test_names_from_a_log_are_text_and_never_markup(summary):
+    html = page(renamed(summary, HOSTILE))
+    assert "<script>alert" not in html
+    assert "https://example.com" not in [a.get("href") for _, a in Elements(html).elements]
+    assert HOSTILE in Elements(html).text
+    drawn = json.dumps(embedded(html))
+    assert "alert('cost')" in drawn
+    assert "<script" not in drawn
+    assert "<a " not in drawn
+
+
+def test_every_figure_has_its_place_and_json_of_finite_numbers(summary, html, shown):
+    drawn = embedded(html)
+    places = [attributes["id"] for _, attributes in shown.elements if attributes.get("class") == "plot"]
+    assert places == [figure.name for section in figures(summary).values() for figure in section] == list(drawn)
+    assert "Infinity" not in json.dumps(drawn)
+    assert "NaN" not in json.dumps(drawn)
+
+
+def test_a_gap_of_zero_stands_on_the_floor_of_the_log_scale_and_tells_its_value():
+    gap = figures(finite_summary())["traces"][0]
+    line, closed = gap.data
+    assert gap.layout["yaxis"]["type"] == "log"
+    assert line["y"][0] is None  # the first gap is infinite
+    assert line["y"][-1] == closed["y"][0] > 0
+    assert line["customdata"][-1] == "0"
+    assert closed["x"] == [34]
+
+
+def test_gaps_that_are_all_zero_are_drawn_on_a_plain_scale():
+    summary = finite_summary()
+    trace = summary.trace.model_copy(update={"gap": [0.0] * 34})
+    gap = figures(summary.model_copy(update={"trace": trace}))["traces"][0]
+    assert "type" not in gap.layout["yaxis"]
+    assert gap.data[0]["y"] == [0.0] * 34
+
+
+def test_each_constraint_is_drawn_against_its_limit(summary):
+    for row, figure in zip(summary.costs, figures(summary)["costs"], strict=True):
+        lines = [shape for shape in figure.layout.get("shapes", []) if shape["type"] == "line"]
+        assert [line["x0"] for line in lines] == ([] if row.limit is None else [row.limit])
+        low, high = figure.layout["xaxis"]["range"]
+        learning, held_out = figure.data
+        assert all(
+            low < x < high for x in [*learning["x"], *held_out["x"], *(line["x0"] for line in lines)] if x is not None
+        )
+
+
+def test_the_heat_map_shows_learned_minus_behavior_and_both_on_hover():
+    differences = finite_summary().differences
+    heat_map = figures(finite_summary())["differences"][1].data[0]
+    state = differences.states[3]
+    assert heat_map["z"][3] == pytest.approx(
+        [b - a for a, b in zip(state.behavior, state.learned, strict=True)], abs=1e-5
+    )
+    hover = heat_map["customdata"][3][1]
+    assert hover == [state.state, "fluids", percent(state.learned[1]), percent(state.behavior[1]), number(state.visits)]
+
+
+def test_a_run_of_one_round_and_one_policy_makes_a_page():
+    summary = finite_summary()
+    lists = {name: getattr(summary.trace, name)[:1] for name in ("round", "gap", "lower", "upper", "objective")}
+    dicts = {
+        name: {k: v[:1] for k, v in getattr(summary.trace, name).items()} for name in ("constraints", "multipliers")
+    }
+    trace = summary.trace.model_copy(update=lists | dicts)
+    one = summary.model_copy(update={"trace": trace, "members": summary.members[:1], "gap": math.inf})
+    assert "1 policy;" in page(one)
+    assert "members-0" not in embedded(page(one))
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0, "0"),
+        (-0.0, "0"),
+        (-1e-320, f"{MINUS}1{TIMES}10⁻³²⁰"),
+        (1.5, "1.5"),
+        (1234.5678, "1,235"),
+        (0.99999, "1"),
+        (-2.0, f"{MINUS}2"),
+        (0.00012345, "0.0001234"),
+        (8.31e-5, f"8.31{TIMES}10⁻⁵"),
+        (123456.0, "123,456"),
+        (2.5e9, f"2.5{TIMES}10⁹"),
+        (None, NONE),
+        (math.nan, NONE),
+        (-math.inf, f"{MINUS}∞"),
+    ],
+)
+def test_numbers_have_four_digits_and_no_negative_zero(value, shown):
+    assert number(value) == shown
+
+
+def missing_browser():
+    try:
+        import playwright  # noqa: F401, PLC0415
+    except ImportError:
+        return "playwright is not installed: pip install playwright"
+    return None if CHROMIUM.exists() else f"{CHROMIUM} is missing: apt-get install chromium"
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    reason = missing_browser()
+    if reason and os.environ.get("BRIDLE_REQUIRE_BROWSER") == "1":
+        pytest.fail(f"BRIDLE_REQUIRE_BROWSER=1, but {reason}")
+    if reason:
+        pytest.skip(reason)
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def file(html, tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(html, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def opened(chromium, file):
+    """Open the page; afterwards nothing was complained of, and nothing but the file was asked for."""
+    complaints, requests, contexts = [], [], []
+
+    def opened(width, height, scheme, path=file):
+        context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        contexts.append(context)
+        tab = context.new_page()
+        tab.on(
+            "console", lambda message: complaints.append(message.text) if message.type in {"error", "warning"} else None
+        )
+        tab.on("pageerror", lambda error: complaints.append(str(error)))
+        tab.on("request", lambda request: requests.append(request.url))
+        tab.goto(path.as_uri())
+        tab.wait_for_selector("html[data-drawn]")
+        return tab
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    assert all(url.startswith("file://") and url.endswith("report.html") for url in requests)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 900)])
+def test_a_browser_draws_every_plot_and_shows_the_verdict_without_scrolling(opened, html, width, height, scheme):
+    tab = opened(width, height, scheme)
+    plots = list(embedded(html))
+    assert tab.locator(".js-plotly-plot").count() == len(plots)
+    for name in plots:
+        box = tab.locator(f"#{name} .main-svg").first.bounding_box()
+        assert box["width"] > 200
+        assert box["height"] > 80
+    verdict = tab.locator("#verdict").bounding_box()
+    assert verdict["y"] >= 0
+    assert verdict["y"] + verdict["height"] <= height
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    assert tab.evaluate("document.body.scrollWidth") <= width
+
+
+def colours(tab):
+    return tab.evaluate(
+        "[getComputedStyle(document.documentElement).backgroundColor,"
+        " getComputedStyle(document.querySelector('#trace-gap .xtick text')).fill]"
+    )
+
+
+def test_plots_follow_the_colour_scheme_and_the_width_of_the_window(opened):
+    tab = opened(1280, 900, "light")
+    light = colours(tab)
+    tab.emulate_media(color_scheme="dark")
+    tab.wait_for_function(
+        "before => getComputedStyle(document.querySelector('#trace-gap .xtick text')).fill !== before", arg=light[1]
+    )
+    assert colours(tab)[0] != light[0]
+    tab.set_viewport_size({"width": 390, "height": 844})
+    tab.wait_for_function("() => document.querySelector('#trace-gap .main-svg').clientWidth < 390")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_paper_is_light_and_nothing_is_folded_away_on_it(opened):
+    tab = opened(1280, 900, "dark")
+    dark = colours(tab)
+    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert tab.locator("details:not([open])").count() == 0
+    assert colours(tab)[1] != dark[1]
+    assert tab.evaluate("Math.max(...[...document.querySelectorAll('.main-svg')].map(svg => svg.clientWidth))") <= 660
+    tab.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert tab.locator("details:not([open])").count() == 1
+    assert colours(tab) == dark
+    assert tab.pdf().startswith(b"%PDF")
+
+
+def test_hostile_names_are_shown_and_do_nothing_in_a_browser(opened, summary, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text(page(renamed(summary, HOSTILE)), encoding="utf-8")
+    tab = opened(390, 844, "light", path)
+    assert tab.locator("a:not([href^='#'])").count() == 0
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+    assert "<script>" in tab.locator("#trace-multipliers .legend").text_content()
