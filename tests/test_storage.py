@@ -12,11 +12,11 @@ from bridle import (
     Polynomial,
     SoftminPolicy,
     TabularPolicy,
-    load_policy,
     save_policy,
 )
 from bridle.errors import StorageError
 from bridle.functions import LinearQ, TabularQ
+from bridle.policies import load_policy
 from bridle.storage import storable, write_atomically
 from bridle.support import BehaviourMask, CountMask, EveryAction
 

@@ -2,10 +2,14 @@
 
 from bridle.best_response import FQI, LSPI
 from bridle.dataset import Dataset
+from bridle.deploy import load_policy
 from bridle.errors import BridleError
 from bridle.evaluation import FQE, LSTDQ
 from bridle.functions import Linear, OneHot, Polynomial, Tabular
 from bridle.game import Round, Solution, Status, rounds, solve
+from bridle.logs.hdf5 import read_hdf5
+from bridle.logs.minari import read_minari
+from bridle.logs.parquet import read_parquet, write_parquet
 from bridle.logs.table import read_logs
 from bridle.online import CuttingPlane, ExponentiatedGradient, OnlineGradientDescent
 from bridle.policies import (
@@ -13,7 +17,6 @@ from bridle.policies import (
     MixturePolicy,
     SoftminPolicy,
     TabularPolicy,
-    load_policy,
     save_policy,
 )
 from bridle.problem import AtLeast, AtMost, Problem, Values
@@ -51,9 +54,13 @@ __all__ = [
     "TabularPolicy",
     "Values",
     "load_policy",
+    "read_hdf5",
     "read_logs",
+    "read_minari",
+    "read_parquet",
     "rounds",
     "save_policy",
     "solve",
     "storable",
+    "write_parquet",
 ]

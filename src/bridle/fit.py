@@ -2,7 +2,7 @@
 
 import importlib.metadata
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,16 +13,21 @@ from bridle import storage
 from bridle.best_response import FQI
 from bridle.certification import split_episodes
 from bridle.dataset import Dataset
+from bridle.deploy import best_member
+from bridle.deploy.deployed import ENCODING, SINGLE
 from bridle.errors import DataError, ProblemError
 from bridle.evaluation import FQE
 from bridle.functions import Linear, Polynomial, Tabular
 from bridle.game import Round, Solution, solve
 from bridle.logs.card import DataCard
+from bridle.logs.hdf5 import read_hdf5
 from bridle.logs.inspection import data_card
-from bridle.logs.table import read_table
+from bridle.logs.minari import read_minari
+from bridle.logs.table import Reading, read_table
 from bridle.online import CuttingPlane, ExponentiatedGradient, OnlineGradientDescent
+from bridle.policies import save_policy
 from bridle.problem import AtLeast, AtMost, Problem, Values
-from bridle.problem_file import PER_STEP, Learn, ProblemFile, read_problem_file
+from bridle.problem_file import MINARI, PER_STEP, Learn, ProblemFile, read_problem_file
 from bridle.protocols import FunctionClass, OnlineLearner, Policy
 from bridle.report.model import Repeat, Summary
 from bridle.report.page import page
@@ -30,6 +35,7 @@ from bridle.report.summary import (
     BEHAVIOUR,
     CITATION,
     LEARNED,
+    SINGLE_POLICY,
     UNCONSTRAINED,
     Cost,
     Judged,
@@ -38,8 +44,8 @@ from bridle.report.summary import (
 )
 from bridle.support import Support
 
-PROBLEM, SUMMARY, REPORT, ENCODING = "problem.toml", "summary.json", "report.html", "encoding.npz"
-GENEROUS = 1000.0  # times the price at which a constraint's usual variation outweighs the objective's
+PROBLEM, SUMMARY, REPORT = "problem.toml", "summary.json", "report.html"
+GENEROUS = 100.0  # times the price at which a constraint's usual variation outweighs the objective's
 OBJECTIVE = "objective"  # the name of its cost inside
 
 
@@ -61,20 +67,7 @@ def prepare(path: Path, *, strict: bool = False) -> Prepared:
     file, text = read_problem_file(path)
     learn = file.learn
     _functions(learn)  # an unavailable class is said before the log is read
-    expressions = {OBJECTIVE: file.objective.expression} | {c.name: c.cost or c.name for c in file.constraint}
-    reading = read_table(
-        _paths(file, path.parent),
-        episode=file.data.episode,
-        state=file.data.state,
-        action=file.data.action,
-        costs=expressions,
-        step=file.data.step,
-        terminal=file.data.terminal,
-        propensity=file.data.propensity,
-        n_actions=file.data.n_actions,
-        finite=learn.functions == "tabular",
-        missing=file.data.missing,
-    )
+    reading = _read(file, path.parent)
     dataset = reading.dataset
     if file.objective.maximize is not None:
         signs = {name: (-1.0 if name == OBJECTIVE else 1.0) for name in dataset.cost_names}
@@ -123,7 +116,13 @@ def fit(
         held = None if prepared.held_out is None else evaluate(prepared.held_out, policy, rng=rng)
         return Judged(evaluate(problem, policy, rng=rng), held)
 
-    judged = {LEARNED: judge(solution.policy), BEHAVIOUR: _behaviour(prepared), UNCONSTRAINED: judge(free)}
+    single = best_member(problem, solution).policy
+    judged = {
+        LEARNED: judge(solution.policy),
+        BEHAVIOUR: _behaviour(prepared),
+        UNCONSTRAINED: judge(free),
+        SINGLE_POLICY: judge(single),
+    }
     repeat = Repeat(
         command=command,
         problem_file=prepared.text,
@@ -145,6 +144,7 @@ def fit(
     )
     if prepared.dataset.encoding is not None:
         storage.save(prepared.dataset.encoding, out / ENCODING)
+    save_policy(single, out / SINGLE)
     _write(out / PROBLEM, prepared.text)
     _write(out / SUMMARY, found.model_dump_json(indent=1) + "\n")
     write_report(out, found)
@@ -172,9 +172,43 @@ def _write(path: Path, text: str) -> None:
     storage.write_atomically(path, lambda file: file.write(text.encode()))
 
 
+def _read(file: ProblemFile, folder: Path) -> Reading:
+    """Read the log with the objective and each constraint as costs."""
+    data, expressions = file.data, {OBJECTIVE: file.objective.expression}
+    expressions |= {c.name: c.cost or c.name for c in file.constraint}
+    paths = _paths(file, folder)
+    finite = file.learn.functions == "tabular"
+    if data.is_table:
+        return read_table(
+            paths,
+            episode=data.episode or "",
+            state=data.state or [],
+            action=data.action or "",
+            costs=expressions,
+            step=data.step,
+            terminal=data.terminal,
+            propensity=data.propensity,
+            n_actions=data.n_actions,
+            finite=finite,
+            missing=data.missing,
+        )
+    dataset = _read_arrays(paths[0], expressions, data.n_actions)
+    if finite and dataset.n_states is None:
+        raise ProblemError(f"{paths[0]} has no finite states: functions = 'tabular' needs them, use 'linear'")
+    return Reading(dataset.with_costs({name: dataset.cost(cost) for name, cost in expressions.items()}), paths[0], ())
+
+
+def _read_arrays(path: str, expressions: Mapping[str, str], n_actions: int | None) -> Dataset:
+    """Read a Minari dataset or an HDF5 file, whose costs are `reward`, `cost` and what its infos hold."""
+    if path.startswith(MINARI):
+        infos = {cost: cost for cost in expressions.values() if cost != "reward"}
+        return read_minari(path.removeprefix(MINARI), costs=infos, n_actions=n_actions)
+    return read_hdf5(path, n_actions=n_actions)
+
+
 def _paths(file: ProblemFile, folder: Path) -> list[str]:
     paths = [file.data.path] if isinstance(file.data.path, str) else file.data.path
-    return [str(folder / path) for path in paths]
+    return [path if path.startswith(MINARI) else str(folder / path) for path in paths]
 
 
 def _limits(file: ProblemFile, learning: Dataset) -> tuple[list[AtMost], tuple[Cost, ...]]:

@@ -12,6 +12,7 @@ from bridle.errors import ProblemError
 
 SHARE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*%\s*of\s+behaviou?r\s*$")
 PER_STEP = "per step"
+MINARI, HDF5 = "minari:", (".hdf5", ".h5")  # logs that are no tables
 UNION = {"str", "int", "float", "list[str]"}  # how pydantic names the arms of a choice of types
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -28,14 +29,27 @@ class Data(Section):
     """Where the log lies and what its columns mean."""
 
     path: str | list[str]
-    episode: str
-    state: str | list[str]
-    action: str
+    episode: str | None = None
+    state: str | list[str] | None = None
+    action: str | None = None
     step: str | None = None
     terminal: str | None = None
     propensity: str | None = None
     n_actions: Annotated[int, Field(gt=0)] | None = None
     missing: list[str] = []
+
+    @property
+    def is_table(self) -> bool:
+        """Say whether the log is a table with columns to name, not a Minari dataset or an HDF5 file."""
+        first = self.path if isinstance(self.path, str) else (self.path or [""])[0]
+        return not (first.startswith(MINARI) or first.lower().endswith(HDF5))
+
+    @model_validator(mode="after")
+    def _columns(self) -> "Data":
+        lacking = [name for name in ("episode", "state", "action") if getattr(self, name) is None]
+        if self.is_table and lacking:
+            raise ValueError(f"{', '.join(lacking)} must name columns of the log")
+        return self
 
 
 class Objective(Section):

@@ -72,7 +72,7 @@ LOGS = {
 PROBLEMS = {
     "unknown key": (toml("step =", "stepp ="), ["data.stepp", "did you mean step?"]),
     "unknown section": (PROBLEM + "[lern]\nseed = 1\n", ["lern", "did you mean learn?"]),
-    "missing key": (toml('action = "drug"\n', ""), ["data.action: is missing"]),
+    "missing key": (toml('action = "drug"\n', ""), ["data: action must name columns of the log"]),
     "broken TOML": (toml("[learn]", "[learn"), ["not valid TOML", "line"]),
     "bad SQL": (toml("CASE WHEN drug = 'vaso' THEN 1 ELSE 0 END", "CASE WHEN drugg = 'vaso'"), ["'vaso'", "CASE WHEN"]),
     "unknown column in SQL": (toml("drug = 'vaso'", "drugg = 'vaso'"), ["names 'drugg'", "patient"]),

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from bridle.best_response import FQI
 from bridle.cli.progress import plain_costs, progress_line
-from bridle.cli.shared import app, console
+from bridle.cli.shared import app, console, say
 from bridle.evaluation import FQE
 from bridle.functions import Tabular
 from bridle.game import Solution, solve
@@ -51,11 +51,11 @@ def demo(
             tolerance=1e-4,
             max_rounds=50,
             seed=seed,
-            on_round=lambda played: live.update(Text(progress_line(costs, played))),
+            on_round=lambda played: live.update(Text(progress_line(costs, played), overflow="fold")),
             checkpoint=out,
         )
-        live.update(Text(progress_line(costs, solution.rounds[-1])))
-    console.print(f"\n{solution.explanation}\n")
+        live.update(Text(progress_line(costs, solution.rounds[-1]), overflow="fold"))
+    say(f"\n{solution.explanation}\n")
     console.print(demo_table(mdp, solution, limit, behaviour_values=mdp.values(behaviour)))
     console.print(
         "[dim]'estimated' is what the log that the policy was learned from says of it. Such a claim is\n"

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from bridle import fit as fitting
 from bridle.cli.progress import progress_line
-from bridle.cli.shared import INFEASIBLE, INTERRUPTED, OK, STOPPED_SHORT, app, console, errors
+from bridle.cli.shared import INFEASIBLE, INTERRUPTED, OK, STOPPED_SHORT, app, console, errors, say
 from bridle.errors import DataError
 from bridle.game import Round, Status
 from bridle.game.checkpoint import ROUNDS
@@ -38,7 +38,7 @@ def example(
 ) -> None:
     """Write an intensive-care log, made up but realistic, and a problem file for it."""
     table, problem = icu.write(out, patients=patients, seed=seed)
-    console.print(f"Wrote {table} and {problem}. Next: bridle inspect {problem}", markup=False)
+    say(f"Wrote {table} and {problem}. Next: bridle inspect {problem}")
 
 
 @app.command()
@@ -52,7 +52,7 @@ def init(
         raise DataError(f"{out} exists already: choose another --out, or pass --force to overwrite it")
     text = first_version(log, out.parent)
     write_atomically(out, lambda file: file.write(text.encode()))
-    console.print(f"Wrote {out}. Read it, correct it, then: bridle inspect {out}", markup=False)
+    say(f"Wrote {out}. Read it, correct it, then: bridle inspect {out}")
 
 
 @app.command()
@@ -79,21 +79,21 @@ def fit(
         with Live(console=console, refresh_per_second=10) as live:
 
             def show(played: Round) -> None:
-                live.update(Text(progress_line(prepared.costs, played)))
+                live.update(Text(progress_line(prepared.costs, played), overflow="fold", no_wrap=False))
 
             solution, summary = fitting.fit(prepared, out, command=command, on_round=show)
     except KeyboardInterrupt:
         errors.print(f"interrupted: what was played is kept. Go on with: {command} --resume", markup=False)
         sys.exit(INTERRUPTED)
     show_summary(summary)
-    console.print(f"Report: {out / fitting.REPORT}", markup=False)
+    say(f"Report: {out / fitting.REPORT}")
     raise typer.Exit(EXIT.get(solution.status, STOPPED_SHORT))
 
 
 @app.command()
 def report(run: Annotated[Path, typer.Argument(help="A run folder that `bridle fit` wrote.")]) -> None:
     """Make the report of a finished run again."""
-    console.print(f"Report: {fitting.write_report(run, fitting.read_summary(run))}", markup=False)
+    say(f"Report: {fitting.write_report(run, fitting.read_summary(run))}")
 
 
 def show_card(card: DataCard) -> None:
@@ -131,23 +131,18 @@ def show_card(card: DataCard) -> None:
 def show_summary(summary: Summary) -> None:
     """Print the verdict and the table behind it."""
     console.print()
-    console.print(Text(summary.verdict, style=STYLE[summary.level]))
-    console.print(Text(summary.explanation))
-    table = Table()
-    table.add_column("cost")
-    table.add_column("goal")
-    for policy in summary.policies:
-        table.add_column(policy, justify="right", no_wrap=True)
+    console.print(Text(summary.verdict, style=STYLE[summary.level]), soft_wrap=True)
+    say(summary.explanation)
+    table = Table("policy")
     for row in summary.costs:
-        cells = [_cell(row.values[policy]) for policy in summary.policies]
-        table.add_row(
-            escape(row.name), escape(row.goal + (f" ({row.limit_source})" if row.limit_source else "")), *cells
-        )
+        table.add_column(escape(row.name), justify="right")
+    table.add_row("goal", *(escape(row.goal) for row in summary.costs), end_section=True, style="dim")
+    for policy in summary.policies:
+        table.add_row(policy, *(_cell(row.values[policy]) for row in summary.costs))
     console.print(table)
-    held = "held-out estimate, in brackets that of the learning part"
-    console.print(
-        f"[dim]{held if summary.held_out_episodes else 'estimates of the learning part'}; {summary.costs[0].unit}[/dim]"
-    )
+    held = "held-out estimates, in brackets those of the learning part"
+    which = held if summary.held_out_episodes else "estimates of the learning part"
+    console.print(Text(f"{which}; {summary.costs[0].unit}", style="dim"))
 
 
 def _cell(estimate: Estimate) -> str:

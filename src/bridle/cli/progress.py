@@ -20,5 +20,5 @@ def progress_line(costs: Sequence[Cost], played: Round) -> str:
     for cost, value, multiplier in zip(costs[1:], played.mixture.constraints, played.multipliers, strict=True):
         sign = "<=" if cost.goal.startswith("at most") else ">="
         price = multiplier / abs(cost.factor)
-        parts.append(f"{cost.name} {cost.factor * value + 0.0:.5f} {sign} {cost.limit:g} (x {price:.4f})")
-    return "   ".join(parts)
+        parts.append(f"{cost.name} {cost.factor * value + 0.0:.5g} {sign} {cost.limit:.5g} (x {price:.3g})")
+    return "  ".join(parts)

@@ -20,8 +20,13 @@ app = typer.Typer(
     rich_markup_mode=None,
     epilog="Exit codes: 0 done, 2 bad input, 3 infeasible limits, 4 stopped short of the tolerance, 130 interrupted.",
 )
-console = Console(highlight=False, soft_wrap=True)
+console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def say(text: str) -> None:
+    """Print a line as it is: paths and sentences are not broken where the terminal ends."""
+    console.print(text, markup=False, soft_wrap=True)
 
 
 @app.callback(invoke_without_command=True)

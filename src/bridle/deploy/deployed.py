@@ -20,9 +20,11 @@ from bridle.columns import observations
 from bridle.encoding import Encoding
 from bridle.errors import DataError, StorageError
 from bridle.game.checkpoint import POLICY
-from bridle.policies import load_policy, members_of
+from bridle.policies import load_policy as read_policy
+from bridle.policies import members_of
 from bridle.protocols import Policy
 
+SINGLE = "single.npz"  # in a run folder: the best single policy
 ENCODING = "encoding.npz"  # in a run folder; absent where states and actions were numbers from the start
 
 States = Any  # an array, or a table of the log's columns: polars, pandas, or a list with a dict per row
@@ -82,12 +84,21 @@ class EpisodePolicy:
         return decoded(draw(likely, np.random.default_rng(seed)), self.encoding)
 
 
-def load(run_folder: str | Path) -> DeployedPolicy:
-    """Read the policy of a finished run, and its encoding where there is one."""
+def load_policy(path: str | Path) -> DeployedPolicy:
+    """Read the policy of a finished run from its folder, or any policy from the file `save_policy` wrote."""
+    return load(path) if Path(path).is_dir() else DeployedPolicy(read_policy(path))
+
+
+def load(run_folder: str | Path, *, single: bool = False) -> DeployedPolicy:
+    """Read the policy of a finished run, and its encoding where there is one.
+
+    single: the best single policy instead of the mixture
+    """
     folder = Path(run_folder)
-    if not (folder / POLICY).exists():
-        raise StorageError(f"{folder} has no {POLICY}: it is not the folder of a finished run")
-    policy = load_policy(folder / POLICY)
+    file = folder / (SINGLE if single else POLICY)
+    if not file.exists():
+        raise StorageError(f"{folder} has no {file.name}: it is not the folder of a finished run of `bridle fit`")
+    policy = read_policy(file)
     if not (folder / ENCODING).exists():
         return DeployedPolicy(policy)
     encoding = storage.load(folder / ENCODING)

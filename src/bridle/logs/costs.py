@@ -10,6 +10,7 @@ from bridle.arrays import Array, FloatArray, IntArray
 from bridle.errors import DataError
 from bridle.logs.sources import ROW, Source
 
+VALUE = "__cost__"  # a constant, too, then has a value in every row
 PREVIOUS = "previous_"  # `previous_action` is the column `action` one row earlier in the episode
 CostFunction = Callable[[Array, IntArray, Array, dict[str, FloatArray]], Array]
 CostChoice = str | CostFunction
@@ -56,7 +57,7 @@ def cost_column(source: Source, table: pl.DataFrame, episode: str, name: str, co
     earlier = [root for root in parsed.meta.root_names() if root not in source.columns]
     shifted = [pl.col(root.removeprefix(PREVIOUS)).shift(1).over(episode).alias(root) for root in earlier]
     try:
-        values = table.with_columns(shifted).select(parsed.alias(name))[name]
+        values = table.with_columns(shifted).with_columns(parsed.alias(VALUE))[VALUE].alias(name)
     except PolarsError as reason:
         raise DataError(f"cost {name!r}: {cost!r} cannot be computed: {_first_line(reason)}") from None
     return finite_numbers(source, table, values, f"cost {name!r}")

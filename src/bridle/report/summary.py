@@ -30,7 +30,7 @@ CAVEAT = (
     "those of the held-out part are not, but they are still estimates and come without a guarantee."
 )
 Level = Literal["good", "caution", "bad"]
-LEARNED, BEHAVIOUR, UNCONSTRAINED, SINGLE = "learned", "behavior", "unconstrained", "best single policy"
+LEARNED, BEHAVIOUR, UNCONSTRAINED, SINGLE_POLICY = "learned", "behavior", "unconstrained", "best single policy"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,219 @@
+"""From a table to a policy and a report, by the commands a user types."""
+
+import json
+import tomllib
+
+import numpy as np
+import polars as pl
+import pytest
+
+import bridle
+from bridle import AtMost
+from bridle.studies import frozen_lake, icu
+from cli.commands import bridle_command
+
+
+@pytest.fixture(scope="module")
+def ward(tmp_path_factory):
+    """The tutorial: an example log, its data card, and a run."""
+    folder = tmp_path_factory.mktemp("ward")
+    done = [
+        bridle_command("example", "--out", folder, "--patients", 6000),
+        bridle_command("inspect", folder / "icu.toml"),
+        bridle_command("fit", folder / "icu.toml", "--out", folder / "run"),
+    ]
+    return folder, done
+
+
+def test_three_commands_lead_from_a_table_to_a_report(ward):
+    folder, done = ward
+    assert [one.code for one in done] == [0, 0, 0]
+    assert "16 finite states of severity, lactate" in done[1].out
+    assert "keeps every limit" in done[2].out or "exceeds the limit" in done[2].out
+    names = {path.name for path in (folder / "run").iterdir()}
+    assert {"problem.toml", "rounds.jsonl", "solution.json", "summary.json", "report.html", "policy.npz"} <= names
+    assert "vasopressor hours" in (folder / "run" / "report.html").read_text()
+
+
+def test_no_row_is_lost(ward):
+    folder, _ = ward
+    card = json.loads((folder / "run" / "summary.json").read_text())["card"]
+    assert card["rows"] == pl.read_csv(folder / "icu.csv").height
+    assert card["rows"] == card["rows_used"] + sum(card["left_out"].values())
+    assert card["left_out"]  # some patients were still there when the log stopped
+
+
+def test_what_was_learned_is_near_the_exact_optimum(ward):
+    folder, _ = ward
+    mdp = icu.ward()
+    behaviour = mdp.values(icu.clinicians())
+    limits = [AtMost("vasopressor hours", 0.75 * behaviour["vasopressor hours"]), AtMost("litres of fluid", 2.5)]
+    best = mdp.optimum(objective="death", constraints=limits).values
+    deployed = bridle.load_policy(folder / "run")
+    order = deployed.encoding.encode(
+        pl.DataFrame({"severity": np.repeat(icu.SEVERITIES, 4), "lactate": [*(icu.LACTATES[:3]), None] * 4})
+    )
+    renamed = [deployed.encoding.actions.index(name) for name in icu.TREATMENTS]
+    members = [bridle.TabularPolicy(m.probabilities(order)[:, renamed]) for m in deployed.policy.members]
+    exact = mdp.values(bridle.MixturePolicy(tuple(members), deployed.policy.weights))
+    assert exact["death"] == pytest.approx(best["death"], abs=0.03)
+    for limit in limits:
+        assert exact[limit.cost] == pytest.approx(best[limit.cost], rel=0.1)
+
+
+def test_the_summary_shows_the_users_own_units(ward):
+    folder, _ = ward
+    summary = json.loads((folder / "run" / "summary.json").read_text())
+    vaso = summary["costs"][1]
+    assert vaso["limit_source"] == "75% of behavior"
+    assert vaso["limit"] == pytest.approx(0.75 * vaso["values"]["behavior"]["learning"])
+    assert vaso["unit"] == "expected sum per episode"
+    assert summary["policies"] == ["learned", "behavior", "unconstrained", "best single policy"]
+
+
+def test_a_run_is_not_overwritten_and_a_finished_one_resumes_to_itself(ward):
+    folder, _ = ward
+    refused = bridle_command("fit", folder / "icu.toml", "--out", folder / "run")
+    assert refused.code == 2
+    assert "--resume" in refused.err
+    before = {path.name: path.read_bytes() for path in (folder / "run").glob("*.*")}
+    assert bridle_command("fit", folder / "icu.toml", "--out", folder / "run", "--resume").code == 0
+    assert {path.name: path.read_bytes() for path in (folder / "run").glob("*.*")} == before
+
+
+def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_result(ward, monkeypatch):
+    folder, _ = ward
+    calls = []
+
+    def interrupted(costs, played):
+        calls.append(played.index)
+        if played.index == 3:
+            raise KeyboardInterrupt
+        return ""
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bridle.cli.learn.progress_line", interrupted)
+        done = bridle_command("fit", folder / "icu.toml", "--out", folder / "cut")
+    assert done.code == 130
+    assert "--resume" in done.err
+    assert calls == [1, 2, 3]
+    assert bridle_command("fit", folder / "icu.toml", "--out", folder / "cut", "--resume").code == 0
+    for name in ("rounds.jsonl", "solution.json", "policy.npz"):
+        assert (folder / "cut" / name).read_bytes() == (folder / "run" / name).read_bytes()
+
+
+def test_the_report_is_made_again_from_the_summary_alone(ward):
+    folder, _ = ward
+    page = folder / "run" / "report.html"
+    before = page.read_bytes()
+    page.unlink()
+    assert bridle_command("report", folder / "run").code == 0
+    assert page.read_bytes() == before
+    nothing = bridle_command("report", folder)
+    assert nothing.code == 2
+    assert "no finished run" in nothing.err
+
+
+@pytest.mark.parametrize("form", ["json", "onnx"])
+@pytest.mark.parametrize("single", [[], ["--single"]])
+def test_policies_are_exported(ward, form, single, tmp_path):
+    pytest.importorskip("onnx")
+    folder, _ = ward
+    done = bridle_command("export", folder / "run", "--format", form, "--out", tmp_path / "policy", *single)
+    assert done.code == 0
+    assert (tmp_path / "policy").stat().st_size > 500
+
+
+def edited(folder, name, *changes):
+    """The tutorial's problem file with some texts replaced."""
+    text = (folder / "icu.toml").read_text()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    (folder / name).write_text(text)
+    return folder / name
+
+
+def test_limits_that_cannot_be_met_are_a_result_with_its_own_exit_code(ward):
+    folder, _ = ward
+    path = edited(folder, "tight.toml", ('"75% of behavior"', "0.5"), ("at_most = 2.5", "at_most = 0.1\nunit = 'sum'"))
+    path.write_text(path.read_text() + '\n[[constraint]]\nname = "hours"\ncost = "1"\nat_most = 2\n')
+    done = bridle_command("fit", path, "--out", folder / "tight")
+    assert done.code == 3
+    assert "No policy that the log supports keeps all the limits together" in done.out
+    assert "The closest that any comes is" in done.out
+    assert (folder / "tight" / "report.html").exists()
+
+
+def test_too_few_rounds_are_a_result_with_its_own_exit_code(ward):
+    folder, _ = ward
+    path = edited(folder, "short.toml", ("holdout = 0.5", "holdout = 0.5\nmax_rounds = 2\ntolerance = 1e-9"))
+    done = bridle_command("fit", path, "--out", folder / "short")
+    assert done.code == 4
+    assert "Stopped at the limit of 2 rounds" in done.out
+
+
+def test_maximising_and_at_least_are_minimising_and_at_most_of_the_negative(ward):
+    folder, _ = ward
+    path = edited(
+        folder,
+        "mirrored.toml",
+        ('minimize = "death"', 'maximize = "1 - death"\nname = "alive"'),
+        ('litres"\nat_most = 2.5 ', '0 - litres"\nat_least = -2.5 '),
+    )
+    done = bridle_command("fit", path, "--out", folder / "mirrored")
+    assert done.code == 0
+    costs = json.loads((folder / "mirrored" / "summary.json").read_text())["costs"]
+    assert costs[0]["goal"] == "maximise"
+    assert costs[2]["goal"] == "at least -2.5"
+    assert costs[2]["values"]["learned"]["learning"] == pytest.approx(-2.5, abs=1e-3)
+
+
+def test_features_and_averages_per_step_work_too(ward):
+    folder, _ = ward
+    log = pl.read_csv(folder / "icu.csv").with_columns(level=pl.col("severity").replace_strict(
+        {name: place + 0.0 for place, name in enumerate(icu.SEVERITIES)}
+    ))  # fmt: skip
+    log.write_parquet(folder / "icu.parquet")
+    path = edited(
+        folder,
+        "linear.toml",
+        ("icu.csv", "icu.parquet"),
+        ('state = ["severity", "lactate"]', 'state = ["level", "lactate"]'),
+        ('functions = "tabular"', 'functions = "linear"\ndegree = 2'),
+        ("discount = 1.0", "discount = 0.9"),
+        ("at_most = 2.5 ", 'at_most = "90% of behavior"\nunit = "per step" '),
+    )
+    done = bridle_command("fit", path, "--out", folder / "linear")
+    assert done.code == 0, done
+    summary = json.loads((folder / "linear" / "summary.json").read_text())
+    assert summary["costs"][2]["unit"] == "average per step, discounted by 0.9"
+    assert summary["costs"][2]["values"]["behavior"]["learning"] < 0.5  # litres an hour
+    assert "lactate" in summary["differences"]["tree"] or "level" in summary["differences"]["tree"]
+
+
+def test_a_policy_learned_from_a_table_is_played_in_its_environment(tmp_path):
+    lake = frozen_lake.lake()
+    log = frozen_lake.log(lake, frozen_lake.behaviour(lake), episodes=1500, seed=0)
+    pl.DataFrame(
+        {
+            "episode": log.episodes, "step": log.steps, "state": log.states, "action": log.actions,
+            "goal": log.cost("goal"), "hole": log.cost("hole"), "done": log.terminals,
+        }
+    ).write_csv(tmp_path / "lake.csv")  # fmt: skip
+    assert bridle_command("init", tmp_path / "lake.csv", "--out", tmp_path / "first.toml").code == 0
+    first = tomllib.loads((tmp_path / "first.toml").read_text())
+    assert first["data"]["episode"] == "episode"
+    assert first["data"]["terminal"] == "done"
+    assert bridle_command("init", tmp_path / "lake.csv", "--out", tmp_path / "first.toml").code == 2
+    (tmp_path / "lake.toml").write_text(
+        '[data]\npath = "lake.csv"\nepisode = "episode"\nstep = "step"\nstate = "state"\naction = "action"\n'
+        'terminal = "done"\nn_actions = 4\n[objective]\nminimize = "goal"\n'
+        '[[constraint]]\nname = "hole"\nat_most = 0.05\n'
+    )
+    assert bridle_command("fit", tmp_path / "lake.toml", "--out", tmp_path / "run").code == 0
+    done = bridle_command(
+        "rollout", tmp_path / "run", "--env", "FrozenLake8x8-v1", "--episodes", 20, "--max-steps", 200
+    )
+    assert done.code == 0, done
+    assert "20 episodes" in done.out
