@@ -9,7 +9,6 @@ from bridle.functions import Linear, OneHot, Polynomial, Tabular
 from bridle.game import Round, Solution, Status, rounds, solve
 from bridle.logs.hdf5 import read_hdf5
 from bridle.logs.minari import read_minari
-from bridle.logs.parquet import read_parquet, write_parquet
 from bridle.logs.table import read_logs
 from bridle.online import CuttingPlane, ExponentiatedGradient, OnlineGradientDescent
 from bridle.policies import (
@@ -57,10 +56,8 @@ __all__ = [
     "read_hdf5",
     "read_logs",
     "read_minari",
-    "read_parquet",
     "rounds",
     "save_policy",
     "solve",
     "storable",
-    "write_parquet",
 ]

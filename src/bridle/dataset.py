@@ -4,12 +4,13 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bridle import columns
+from bridle import columns, parquet
 from bridle.arrays import Array, BoolArray, FloatArray, IntArray, frozen
 from bridle.compression import group
 from bridle.encoding import Encoding
@@ -118,6 +119,16 @@ class Dataset:
             propensities=None if propensities is None else frozen(columns.propensities(propensities, n, rows)),
             encoding=encoding,
         )
+
+    def write_parquet(self, path: str | Path) -> None:
+        """Write to one Parquet file, whole or not at all; `read_parquet` gives an equal dataset back."""
+        parquet.write_fields(self, path)
+
+    @classmethod
+    def read_parquet(cls, path: str | Path) -> "Dataset":
+        """Read what `write_parquet` wrote; a table of decisions is for `read_logs`."""
+        arrays, kept = parquet.read_fields(path)
+        return replace(cls.from_arrays(**arrays), **kept)
 
     def __len__(self) -> int:
         return int(self.actions.size)

@@ -5,7 +5,8 @@ A row is a transition. Columns: `state`, `action`, `next_state`, one `cost:<name
 a fixed-size array of numbers (images are flattened, row by row).
 
 What is not per row stands in the file's key-value metadata. `bridle` is a JSON object: `format`, `n_actions`,
-`n_states`, `observation` (the shape of one state), `initial_states`, `initial_weights`, `encoding`. Arrays in it are
+`n_states`, `observation` (the shape of one state), `initial_states`, `initial_weights`, `lowest`, `highest`, `longest`
+and `encoding`. Arrays in it are
 `{"dtype", "shape", "data"}`, the data being base64 of zlib of the numbers, row by row. `bridle:sha256` is a digest of
 that text and of all columns: a file that was cut, damaged or edited is told from a whole one.
 """
@@ -16,7 +17,7 @@ import json
 import math
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,7 +26,6 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
 from bridle.arrays import Array, frozen
-from bridle.dataset import Dataset
 from bridle.encoding import Encoding, StateColumn
 from bridle.errors import DataError
 from bridle.storage import write_atomically
@@ -34,11 +34,12 @@ T = TypeVar("T")
 FORMAT = 1
 HEADER, DIGEST = "bridle", "bridle:sha256"  # keys of the file's metadata
 COST = "cost:"
+Fields = Any  # a Dataset, which is made of this and so cannot be named here
 OPTIONAL = {"weight": "weights", "episode": "episodes", "step": "steps", "propensity": "propensities"}
 
 
-def write_parquet(dataset: Dataset, path: str | Path) -> None:
-    """Write a dataset to one Parquet file, whole or not at all; `read_parquet` gives an equal one back."""
+def write_fields(dataset: Fields, path: str | Path) -> None:
+    """Write a dataset's fields to one Parquet file, whole or not at all."""
     if not dataset.weights.sum() > 0:
         raise DataError(f"{len(dataset)} rows that weigh {dataset.weights.sum()} are no dataset: nothing to write")
     columns, header = _columns(dataset), json.dumps(_header(dataset))
@@ -47,13 +48,13 @@ def write_parquet(dataset: Dataset, path: str | Path) -> None:
     write_atomically(Path(path), lambda file: table.write_parquet(file, metadata=metadata))
 
 
-def read_parquet(path: str | Path) -> Dataset:
-    """Read what `write_parquet` wrote; a log that something else wrote is for `read_logs`."""
+def read_fields(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what `Dataset.from_arrays` takes, and what is to be set beside it."""
     path = Path(path)
     metadata = _attempt(path, lambda: pl.read_parquet_metadata(path))
     if HEADER not in metadata or DIGEST not in metadata:
         raise DataError(
-            f"{path} is a Parquet file, but not one that write_parquet wrote: its metadata has no {HEADER!r}. "
+            f"{path} is a Parquet file, but not one that Dataset.write_parquet wrote: its metadata has no {HEADER!r}. "
             "Read a table of decisions with bridle.read_logs"
         )
     table = _attempt(path, lambda: pl.read_parquet(path, glob=False, hive_partitioning=False))
@@ -67,7 +68,7 @@ def read_parquet(path: str | Path) -> Dataset:
     header = json.loads(metadata[HEADER])
     if header["format"] != FORMAT:
         raise DataError(f"{path} has format {header['format']}, but this bridle reads format {FORMAT}: upgrade it")
-    return _dataset(columns, header)
+    return _arrays(columns, header), _kept(header)
 
 
 def _attempt(path: Path, read: Callable[[], T]) -> T:
@@ -80,7 +81,7 @@ def _attempt(path: Path, read: Callable[[], T]) -> T:
         raise DataError(f"{path} is not a whole Parquet file: {line}") from None
 
 
-def _columns(dataset: Dataset) -> dict[str, Array]:
+def _columns(dataset: Fields) -> dict[str, Array]:
     """Return one array per column: (n,), or (n, d) where states are not finite."""
     columns = {"state": dataset.states, "action": dataset.actions, "next_state": dataset.next_states}
     columns |= {COST + name: dataset.cost(name) for name in dataset.cost_names}
@@ -94,7 +95,7 @@ def _columns(dataset: Dataset) -> dict[str, Array]:
     return {name: np.ascontiguousarray(values) for name, values in columns.items()}
 
 
-def _header(dataset: Dataset) -> dict[str, Any]:
+def _header(dataset: Fields) -> dict[str, Any]:
     encoding = dataset.encoding
     words = None
     if encoding is not None:
@@ -115,31 +116,27 @@ def _header(dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def _dataset(columns: Mapping[str, Array], header: Mapping[str, Any]) -> Dataset:
+def _arrays(columns: Mapping[str, Array], header: Mapping[str, Any]) -> dict[str, Any]:
     n, shape = len(columns["action"]), header["observation"]
-    dataset = Dataset.from_arrays(
-        states=columns["state"].reshape(n, *shape),
-        actions=columns["action"],
-        next_states=columns["next_state"].reshape(n, *shape),
-        costs={name.removeprefix(COST): values for name, values in columns.items() if name.startswith(COST)},
-        terminals=columns["terminal"],
-        next_observed=columns["next_observed"],
-        weights=columns.get("weight"),
-        episodes=columns.get("episode"),
-        steps=columns.get("step"),
-        propensities=columns.get("propensity"),
-        initial_states=_unpack(header["initial_states"]),
-        initial_weights=_unpack(header["initial_weights"]),
-        n_actions=header["n_actions"],
-        n_states=header["n_states"],
-        encoding=None if header["encoding"] is None else _encoding(header["encoding"]),
-    )
-    return replace(
-        dataset,
-        lowest=None if header["lowest"] is None else _unpack(header["lowest"]),
-        highest=None if header["highest"] is None else _unpack(header["highest"]),
-        longest=header["longest"],
-    )
+    return {
+        "states": columns["state"].reshape(n, *shape),
+        "actions": columns["action"],
+        "next_states": columns["next_state"].reshape(n, *shape),
+        "costs": {name.removeprefix(COST): values for name, values in columns.items() if name.startswith(COST)},
+        "terminals": columns["terminal"],
+        "next_observed": columns["next_observed"],
+        **{name: columns.get(column) for column, name in OPTIONAL.items()},
+        "initial_states": _unpack(header["initial_states"]),
+        "initial_weights": _unpack(header["initial_weights"]),
+        "n_actions": header["n_actions"],
+        "n_states": header["n_states"],
+        "encoding": None if header["encoding"] is None else _encoding(header["encoding"]),
+    }
+
+
+def _kept(header: Mapping[str, Any]) -> dict[str, Any]:
+    ranges = {name: None if header[name] is None else _unpack(header[name]) for name in ("lowest", "highest")}
+    return {**ranges, "longest": header["longest"]}
 
 
 def _encoding(words: Mapping[str, Any]) -> Encoding:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bridle import Dataset
 from bridle.encoding import Encoding, StateColumn
 from bridle.errors import DataError
-from bridle.logs.parquet import DIGEST, HEADER, read_parquet, write_parquet
+from bridle.parquet import DIGEST, HEADER
 from problems import random_log
 
 RNG = np.random.default_rng(0)
@@ -64,13 +64,13 @@ DATASETS = {
 
 def written(dataset, folder):
     path = folder / "log.parquet"
-    write_parquet(dataset, path)
+    dataset.write_parquet(path)
     return path
 
 
 @pytest.mark.parametrize("dataset", DATASETS.values(), ids=DATASETS.keys())
 def test_a_dataset_comes_back_equal(dataset, tmp_path):
-    again = read_parquet(written(dataset, tmp_path))
+    again = Dataset.read_parquet(written(dataset, tmp_path))
     assert again == dataset
     assert again.next_states.dtype == dataset.next_states.dtype
     if dataset.encoding is None:
@@ -88,16 +88,16 @@ def test_a_dataset_comes_back_equal(dataset, tmp_path):
 )
 def test_every_finite_number_and_every_name_of_a_cost_survives(tmp_path_factory, numbers, name):
     dataset = log_of(np.array(numbers)[:, None], costs={name: numbers, "x": numbers})
-    assert read_parquet(written(dataset, tmp_path_factory.mktemp("any"))) == dataset
+    assert Dataset.read_parquet(written(dataset, tmp_path_factory.mktemp("any"))) == dataset
 
 
 def test_several_row_groups_come_back_in_order(tmp_path):
     dataset = log_of(np.arange(600_000) % 1000)
-    assert read_parquet(written(dataset, tmp_path)) == dataset
+    assert Dataset.read_parquet(written(dataset, tmp_path)) == dataset
 
 
 def test_rows_that_count_once_take_no_memory_when_read(tmp_path):
-    assert read_parquet(written(DATASETS["finite states"], tmp_path)).weights.strides == (0,)
+    assert Dataset.read_parquet(written(DATASETS["finite states"], tmp_path)).weights.strides == (0,)
 
 
 def test_other_tools_find_plain_columns(tmp_path):
@@ -121,26 +121,26 @@ def test_what_is_not_per_row_is_json_in_the_metadata(tmp_path):
 def test_writing_over_a_file_replaces_it_and_leaves_nothing_beside_it(tmp_path):
     written(DATASETS["images"], tmp_path)
     path = written(DATASETS["finite states"], tmp_path)
-    assert read_parquet(path) == DATASETS["finite states"]
+    assert Dataset.read_parquet(path) == DATASETS["finite states"]
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_path_with_the_letters_of_a_glob_or_of_a_partition_is_a_path(tmp_path):
     folder = tmp_path / "site=3" / "a[1]*"
     folder.mkdir(parents=True)
-    assert read_parquet(str(written(DATASETS["finite states"], folder))) == DATASETS["finite states"]
+    assert Dataset.read_parquet(str(written(DATASETS["finite states"], folder))) == DATASETS["finite states"]
 
 
 def test_rows_that_weigh_nothing_are_not_written(tmp_path):
     nothing = DATASETS["finite states"].select(np.zeros(N, dtype=bool))
     with pytest.raises(DataError, match="0 rows that weigh 0.0"):
-        write_parquet(nothing, tmp_path / "log.parquet")
+        nothing.write_parquet(tmp_path / "log.parquet")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(DataError, match="none.parquet does not exist"):
-        read_parquet(tmp_path / "none.parquet")
+        Dataset.read_parquet(tmp_path / "none.parquet")
 
 
 @pytest.mark.parametrize("content", [b"", b"episode,state\n1,2\n", b"PAR1PAR1", b"PAR1" + bytes(40) + b"PAR1"])
@@ -148,18 +148,18 @@ def test_what_is_no_parquet_file_is_named(content, tmp_path):
     path = tmp_path / "log.parquet"
     path.write_bytes(content)
     with pytest.raises(DataError, match="log.parquet is not a whole Parquet file"):
-        read_parquet(path)
+        Dataset.read_parquet(path)
 
 
 def test_a_folder_is_no_parquet_file(tmp_path):
     with pytest.raises(DataError, match="is not a whole Parquet file"):
-        read_parquet(tmp_path)
+        Dataset.read_parquet(tmp_path)
 
 
 def test_a_log_of_something_else_is_for_read_logs(tmp_path):
     pl.DataFrame({"state": [0, 1]}).write_parquet(tmp_path / "log.parquet")
     with pytest.raises(DataError, match=r"log.parquet is a Parquet file, but.*read_logs"):
-        read_parquet(tmp_path / "log.parquet")
+        Dataset.read_parquet(tmp_path / "log.parquet")
 
 
 def test_a_file_cut_at_any_length_is_named(tmp_path):
@@ -168,7 +168,7 @@ def test_a_file_cut_at_any_length_is_named(tmp_path):
     for length in range(0, len(content), 97):
         path.write_bytes(content[:length])
         with pytest.raises(DataError, match="log.parquet"):
-            read_parquet(path)
+            Dataset.read_parquet(path)
 
 
 def test_a_changed_byte_never_gives_another_dataset(tmp_path):
@@ -181,7 +181,7 @@ def test_a_changed_byte_never_gives_another_dataset(tmp_path):
         changed[place] ^= 1 << int(rng.integers(8))
         path.write_bytes(changed)
         with contextlib.suppress(DataError):
-            assert read_parquet(path) == dataset
+            assert Dataset.read_parquet(path) == dataset
             continue
         refused += 1
     assert refused > 0
@@ -195,4 +195,4 @@ def test_an_edited_table_under_old_metadata_is_refused(edit, tmp_path):
     metadata = {key: value for key, value in pl.read_parquet_metadata(path).items() if key in (HEADER, DIGEST)}
     pl.read_parquet(path).with_columns(edit).write_parquet(path, metadata=metadata)
     with pytest.raises(DataError, match=r"log.parquet is not as it was written.*7 rows"):
-        read_parquet(path)
+        Dataset.read_parquet(path)
