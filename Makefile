@@ -39,6 +39,7 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/core.py
+	$(BIN)/python benchmarks/logs.py
 
 clean:
 	rm -rf $(VENV) demo-run dist build

@@ -9,6 +9,7 @@ from bridle.functions import Linear, OneHot, Polynomial, Tabular
 from bridle.game import Round, Solution, Status, rounds, solve
 from bridle.logs.hdf5 import read_hdf5
 from bridle.logs.minari import read_minari
+from bridle.logs.stream import read_compressed
 from bridle.logs.table import read_logs
 from bridle.online import CuttingPlane, ExponentiatedGradient, OnlineGradientDescent
 from bridle.policies import (
@@ -53,6 +54,7 @@ __all__ = [
     "TabularPolicy",
     "Values",
     "load_policy",
+    "read_compressed",
     "read_hdf5",
     "read_logs",
     "read_minari",

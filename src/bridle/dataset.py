@@ -154,7 +154,7 @@ class Dataset:
             elif value is None:
                 digest.update(b"none")
         if self.encoding is not None:
-            digest.update(repr((self.encoding.actions, self.encoding.columns)).encode())
+            digest.update(repr((self.encoding.actions, self.encoding.columns, self.encoding.integer_actions)).encode())
             digest.update(b"" if self.encoding.combinations is None else self.encoding.combinations.tobytes())
         return digest.hexdigest()
 

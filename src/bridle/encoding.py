@@ -33,11 +33,13 @@ class Encoding:
     """How a table's states and actions became numbers.
 
     combinations: (S, columns) which category each column has in each finite state; None: states are feature vectors
+    integer_actions: the log's actions were whole numbers, and are given back as such
     """
 
     actions: tuple[str, ...]
     columns: tuple[StateColumn, ...]
     combinations: IntArray | None = None
+    integer_actions: bool = False
 
     @cached_property
     def states(self) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ from bridle.report.summary import (
     BEHAVIOUR,
     CITATION,
     LEARNED,
+    MAXIMISE,
     SINGLE_POLICY,
     UNCONSTRAINED,
     Cost,
@@ -42,11 +43,10 @@ from bridle.report.summary import (
     summary,
     versions,
 )
-from bridle.support import Support
+from bridle.support import Support, behaviour_policy
 
 PROBLEM, SUMMARY, REPORT = "problem.toml", "summary.json", "report.html"
 GENEROUS = 100.0  # times the price at which a constraint's usual variation outweighs the objective's
-OBJECTIVE = "objective"  # the name of its cost inside
 
 
 @dataclass(frozen=True)
@@ -66,26 +66,26 @@ def prepare(path: Path, *, strict: bool = False) -> Prepared:
     """Read a problem file and its log; with `strict`, what is odd about the log is an error."""
     file, text = read_problem_file(path)
     learn = file.learn
-    _functions(learn)  # an unavailable class is said before the log is read
     reading = _read(file, path.parent)
-    dataset = reading.dataset
-    if file.objective.maximize is not None:
-        signs = {name: (-1.0 if name == OBJECTIVE else 1.0) for name in dataset.cost_names}
-        dataset = dataset.with_costs({name: sign * dataset.cost(name) for name, sign in signs.items()})
+    dataset = _in_user_units(file, reading.dataset)
     learning, held_out = split_episodes(dataset, holdout=learn.holdout, seed=learn.seed)
     limits, costs = _limits(file, learning)
-    problem = Problem(learning, objective=OBJECTIVE, constraints=limits, discount=learn.discount)
-    units = {OBJECTIVE: (costs[0].unit, costs[0].factor)}
-    units |= {c.name: (cost.unit, abs(cost.factor)) for c, cost in zip(file.constraint, costs[1:], strict=True)}
-    card = data_card(dataset, source=reading.source, discount=learn.discount, units=units, warnings=reading.warnings)
-    named = [b.model_copy(update={"cost": file.objective.label}) if b.cost == OBJECTIVE else b for b in card.behaviour]
+    objective = _inside(file)
+    problem = Problem(learning, objective=objective, constraints=limits, discount=learn.discount)
+    inside = [objective, *(c.name for c in file.constraint)]
+    shown = {
+        name: (cost.unit, -1.0 if cost.goal == MAXIMISE else 1.0) for name, cost in zip(inside, costs, strict=True)
+    }
+    said = [*reading.warnings, *_leaks(file)]
+    card = data_card(dataset, source=reading.source, discount=learn.discount, units=shown, warnings=said)
+    named = [b.model_copy(update={"cost": cost.name}) for b, cost in zip(card.behaviour, costs, strict=True)]
     card = card.model_copy(update={"behaviour": named})
     if strict and card.warnings:
         raise DataError("the log is odd, and --strict was asked for:\n" + "\n".join(f"  {w}" for w in card.warnings))
     other = (
         None
         if held_out is None
-        else Problem(held_out, objective=OBJECTIVE, constraints=limits, discount=learn.discount)
+        else Problem(held_out, objective=objective, constraints=limits, discount=learn.discount)
     )
     return Prepared(file, text, problem, other, costs, card, dataset)
 
@@ -174,7 +174,7 @@ def _write(path: Path, text: str) -> None:
 
 def _read(file: ProblemFile, folder: Path) -> Reading:
     """Read the log with the objective and each constraint as costs."""
-    data, expressions = file.data, {OBJECTIVE: file.objective.expression}
+    data, expressions = file.data, {_inside(file): file.objective.expression}
     expressions |= {c.name: c.cost or c.name for c in file.constraint}
     paths = _paths(file, folder)
     finite = file.learn.functions == "tabular"
@@ -211,51 +211,70 @@ def _paths(file: ProblemFile, folder: Path) -> list[str]:
     return [path if path.startswith(MINARI) else str(folder / path) for path in paths]
 
 
+def _inside(file: ProblemFile) -> str:
+    """Return the name of the objective's cost, which is always minimised."""
+    return file.objective.label if file.objective.maximize is None else f"minus {file.objective.label}"
+
+
+def _in_user_units(file: ProblemFile, dataset: Dataset) -> Dataset:
+    """Return the log with costs whose discounted sums are what the user speaks of."""
+    factors = {c.name: 1 - file.learn.discount for c in file.constraint if c.unit == PER_STEP}
+    if file.objective.maximize is not None:
+        factors[_inside(file)] = -1.0
+    if not factors:
+        return dataset
+    return dataset.with_costs({name: factors.get(name, 1.0) * dataset.cost(name) for name in dataset.cost_names})
+
+
 def _limits(file: ProblemFile, learning: Dataset) -> tuple[list[AtMost], tuple[Cost, ...]]:
-    """Return the constraints in discounted sums, and how each cost is shown in the user's units."""
+    """Return the constraints, and how each cost is shown."""
     discount = file.learn.discount
     sums = "expected sum per episode" if discount == 1 else f"expected sum, discounted by {discount}"
-    sign = -1.0 if file.objective.maximize is not None else 1.0
-    goal = "maximise" if sign < 0 else "minimise"
-    shown = [Cost(file.objective.label, goal, sums, sign)]
-    behaviour = learning.returns(discount).mean(axis=0)
+    maximised = file.objective.maximize is not None
+    shown = [Cost(file.objective.label, MAXIMISE if maximised else "minimise", sums, -1.0 if maximised else 1.0)]
+    free = [AtMost(c.name, 0.0) for c in file.constraint]
+    logged = Problem(learning, objective=_inside(file), constraints=free, discount=discount)
+    relative = any(c.share_of_behaviour is not None for c in file.constraint)
+    behaviour = evaluate_behaviour(file.learn, logged, logged).constraints if relative else np.zeros(len(free))
     limits: list[AtMost] = []
-    for place, limit in enumerate(file.constraint):
-        factor = (1 - discount) if limit.unit == PER_STEP else 1.0
+    for limit, done in zip(file.constraint, behaviour, strict=True):
         unit = f"average per step, discounted by {discount}" if limit.unit == PER_STEP else sums
         share = limit.share_of_behaviour
-        value = float(limit.given) if share is None else share * float(factor * behaviour[place + 1])
+        value = float(limit.given) if share is None else share * float(done)
         kind = AtMost if limit.at_most is not None else AtLeast
-        limits.append(kind(limit.name, value / factor))
+        limits.append(kind(limit.name, value))
         source = None if share is None else str(limit.given)
-        shown.append(Cost(limit.name, f"{limit.words} {value:.4g}", unit, kind.sign * factor, value, source))
+        shown.append(Cost(limit.name, f"{limit.words} {value:.4g}", unit, kind.sign, value, source))
     return limits, tuple(shown)
 
 
+def evaluate_behaviour(learn: Learn, learning: Problem, judged: Problem) -> Values:
+    """Value the logged decisions like any other policy: their estimated probabilities, by the same evaluator.
+
+    A plain mean of the logged sums stops where episodes were cut off, which policies do not.
+    """
+    policy = behaviour_policy(learning.transitions)
+    return FQE(_functions(learn))(judged, policy, rng=np.random.default_rng(learn.seed))
+
+
 def _behaviour(prepared: Prepared) -> Judged:
-    """Return the mean sums of the logged episodes, in the signs inside."""
-    signs = np.append(1.0, [c.sign for c in prepared.problem.constraints])
+    learn, problem = prepared.file.learn, prepared.problem
+    held = None if prepared.held_out is None else evaluate_behaviour(learn, problem, prepared.held_out)
+    return Judged(evaluate_behaviour(learn, problem, problem), held)
 
-    def mean(problem: Problem | None) -> tuple[Values | None, np.ndarray | None]:
-        if problem is None:
-            return None, None
-        sums = problem.dataset.returns(problem.discount) * signs
-        error = sums.std(axis=0, ddof=1) / np.sqrt(len(sums)) if len(sums) > 1 else None
-        average = sums.mean(axis=0)
-        return Values(float(average[0]), average[1:]), error
 
-    learning, _ = mean(prepared.problem)
-    held_out, error = mean(prepared.held_out)
-    return Judged(learning, held_out, error)
+def _leaks(file: ProblemFile) -> list[str]:
+    """Warn where a state column is also an outcome or the action: it is not known when the decision is made."""
+    state = {file.data.state} if isinstance(file.data.state, str) else set(file.data.state or [])
+    outcomes = {file.objective.expression, *(c.cost or c.name for c in file.constraint), file.data.action}
+    return [
+        f"{name!r} is a state column and also an outcome or the action: is it known when the decision is made?"
+        for name in sorted(state & outcomes, key=str)
+    ]
 
 
 def _functions(learn: Learn) -> FunctionClass:
-    match learn.functions:
-        case "tabular":
-            return Tabular()
-        case "linear":
-            return Linear(Polynomial(learn.degree), ridge=learn.ridge)
-    raise ProblemError(f"functions = {learn.functions!r} is not available in this version: use 'tabular' or 'linear'")
+    return Tabular() if learn.functions == "tabular" else Linear(Polynomial(learn.degree), ridge=learn.ridge)
 
 
 def _learner(learn: Learn, problem: Problem) -> OnlineLearner[Any]:

@@ -102,6 +102,7 @@ def _header(dataset: Fields) -> dict[str, Any]:
         combinations = None if encoding.combinations is None else _pack(encoding.combinations)
         columns = [asdict(column) for column in encoding.columns]
         words = {"actions": encoding.actions, "columns": columns, "combinations": combinations}
+        words["integer_actions"] = encoding.integer_actions
     return {
         "format": FORMAT,
         "n_actions": dataset.n_actions,
@@ -144,7 +145,8 @@ def _encoding(words: Mapping[str, Any]) -> Encoding:
         return StateColumn(name, None if categories is None else tuple(categories), fill)
 
     combinations = None if words["combinations"] is None else _unpack(words["combinations"])
-    return Encoding(tuple(words["actions"]), tuple(state_column(**column) for column in words["columns"]), combinations)
+    columns = tuple(state_column(**column) for column in words["columns"])
+    return Encoding(tuple(words["actions"]), columns, combinations, words["integer_actions"])
 
 
 def _pack(array: Array) -> dict[str, Any]:

@@ -117,7 +117,7 @@ class Learn(Section):
     """How to learn; every key has a default."""
 
     discount: Annotated[float, Field(gt=0, le=1)] = 0.99
-    functions: Literal["tabular", "linear", "trees", "neural"] = "tabular"
+    functions: Literal["tabular", "linear"] = "tabular"
     degree: Annotated[int, Field(ge=0)] = 1  # of the linear class's polynomial
     ridge: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1e-3  # of the linear class
     learner: Literal["cutting-plane", "exponentiated-gradient", "online-gradient-descent"] = "cutting-plane"
@@ -183,6 +183,8 @@ def _in_words(mistake: dict[str, Any]) -> str:
         return f"  {key}: is missing"
     if mistake["type"] == "extra_forbidden":
         return f"  {key}: is not a known key{_closest(place)}"
+    if place == ["constraint"] and mistake["type"] == "list_type":
+        return "  constraint: write [[constraint]], with two brackets: there may be several"
     message = mistake["msg"].removeprefix("Value error, ")
     if len(place) < len(mistake["loc"]):
         message = "should be text, a number or a list of texts, as the key asks for"

@@ -8,9 +8,9 @@ from sklearn.linear_model import LogisticRegression
 from bridle.arrays import Array, BoolArray, FloatArray, frozen
 from bridle.dataset import Dataset
 from bridle.errors import ArgumentError
-from bridle.policies import rows_of
+from bridle.policies import TabularPolicy, rows_of
 from bridle.problem import Problem
-from bridle.protocols import ActionMask
+from bridle.protocols import ActionMask, Policy
 from bridle.storage import storable
 
 ROUNDING = 1e-9  # weights are sums of floats: 20 occurrences may read 19.999999999
@@ -56,6 +56,17 @@ class Support:
             return CountMask(frozen(counts > 0))
         needed = np.minimum(self.min_count, counts.max(axis=1, keepdims=True)) * (1 - ROUNDING)
         return CountMask(frozen((counts > 0) & (counts >= needed)))
+
+
+def behaviour_policy(dataset: Dataset) -> Policy:
+    """Return who wrote the log: shares of the actions in finite states, a logistic model elsewhere."""
+    if dataset.n_states is None:
+        return BehaviourMask.estimate(dataset, 0.0)
+    pair = dataset.states * dataset.n_actions + dataset.actions
+    counts = np.bincount(pair, dataset.weights, dataset.n_states * dataset.n_actions)
+    table = counts.reshape(dataset.n_states, dataset.n_actions)
+    table = np.where(table.any(axis=1, keepdims=True), table, 1.0)  # a state never left: any action, none has evidence
+    return TabularPolicy(table / table.sum(axis=1, keepdims=True))
 
 
 @storable

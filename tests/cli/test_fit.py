@@ -141,7 +141,7 @@ def test_limits_that_cannot_be_met_are_a_result_with_its_own_exit_code(ward):
     done = bridle_command("fit", path, "--out", folder / "tight")
     assert done.code == 3
     assert "No policy that the log supports keeps all the limits together" in done.out
-    assert "The closest that any comes is" in done.out
+    assert "The closest that any comes:" in done.out
     assert (folder / "tight" / "report.html").exists()
 
 
@@ -217,3 +217,39 @@ def test_a_policy_learned_from_a_table_is_played_in_its_environment(tmp_path):
     )
     assert done.code == 0, done
     assert "20 episodes" in done.out
+
+
+def test_behaviour_is_valued_to_the_end_where_episodes_were_cut_off(tmp_path):
+    """One action everywhere: the only policy is behaviour itself, so all must agree, and 100% of it can be met."""
+    rng, rows = np.random.default_rng(0), []
+    for episode in range(300):
+        for step in range(5):  # cut off after five steps, unless it ends before
+            ended = rng.random() < 0.1
+            rows.append((episode, step, int(rng.integers(3)), "go", 1.0, int(ended)))
+            if ended:
+                break
+    names = ["episode", "step", "state", "action", "usage", "done"]
+    pl.DataFrame(rows, schema=names, orient="row").write_csv(tmp_path / "log.csv")
+    (tmp_path / "problem.toml").write_text(
+        '[data]\npath = "log.csv"\nepisode = "episode"\nstep = "step"\nstate = "state"\naction = "action"\n'
+        'terminal = "done"\n[objective]\nminimize = "usage"\n[[constraint]]\nname = "limit"\ncost = "usage"\n'
+        'at_most = "100% of behavior"\n[learn]\ndiscount = 1\n'
+    )
+    done = bridle_command("fit", tmp_path / "problem.toml", "--out", tmp_path / "run")
+    assert done.code == 0, done
+    assert "are cut off" in done.err
+    values = json.loads((tmp_path / "run" / "summary.json").read_text())["costs"][0]["values"]
+    assert values["learned"]["held_out"] == pytest.approx(values["behavior"]["held_out"])
+    assert values["behavior"]["learning"] == pytest.approx(10.0, rel=0.2)  # not the 4.1 that the log shows
+
+
+def test_what_would_mislead_is_a_warning(ward):
+    folder, _ = ward
+    leaking = edited(folder, "leak.toml", ('state = ["severity", "lactate"]', 'state = ["severity", "litres"]'))
+    leaking.write_text(leaking.read_text().replace('name = "litres of fluid"\ncost = "litres"', 'name = "litres"'))
+    assert "'litres' is a state column and also an outcome" in bridle_command("inspect", leaking).out
+    log = pl.read_csv(folder / "icu.csv").with_columns(noise=pl.int_range(pl.len()) * 0.5)
+    log.write_parquet(folder / "noise.parquet")
+    scattered = edited(folder, "noise.toml", ("icu.csv", "noise.parquet"), ('"lactate"]', '"noise"]'))
+    done = bridle_command("inspect", scattered)
+    assert "states occur only once" in done.out.replace("\n", " ")

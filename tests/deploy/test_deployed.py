@@ -3,6 +3,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import bridle
 from bridle import GreedyPolicy, MixturePolicy, TabularPolicy, save_policy, storage
 from bridle.deploy import DeployedPolicy, load
 from bridle.deploy.deployed import pick
@@ -125,3 +126,15 @@ def test_what_does_not_fit_is_named(tmp_path):
         deployed.act([ROWS[0], {"severity": "dire", "ward": "a"}], seed=0)
     with pytest.raises(DataError, match="state 12 in row 1"):
         deployed.act(np.array([0, 12]), seed=0)
+
+
+def test_whole_numbers_come_back_as_numbers_and_other_files_are_told_apart(tmp_path):
+    table = pl.DataFrame({"e": [1, 1, 2], "x": ["u", "v", "u"], "a": [2, 7, 7], "c": [0, 1, 0]})
+    log = bridle.read_logs(table, episode="e", state="x", action="a", costs="c")
+    policy = DeployedPolicy(bridle.TabularPolicy.uniform(2, 2), log.encoding)
+    assert set(policy.act([{"x": "u"}, {"x": "v"}] * 20, seed=0)) == {2, 7}
+    with pytest.raises(DataError, match="pass \\[row\\]"):
+        policy.act({"x": "u"}, seed=0)
+    (tmp_path / "policy.json").write_text("{}")
+    with pytest.raises(StorageError, match="load the run folder instead"):
+        bridle.load_policy(tmp_path / "policy.json")

@@ -66,7 +66,7 @@ def test_an_infeasible_problem_names_the_closest_values(learner):
     problem = exact_problem(MDP, low)
     solution = run(problem, learner, max_rounds=60)
     assert solution.status == "infeasible"
-    assert "The closest that any comes is g0 is" in solution.explanation
+    assert "The closest that any comes: g0 is" in solution.explanation
     # no mixture comes closer, in the units that the search used: check one limit at a time
     for limit in low:
         assert solution.values[limit.cost] >= MDP.optimum(objective=limit.cost).values[limit.cost] - 1e-6

@@ -58,10 +58,13 @@ def demo(
     say(f"\n{solution.explanation}\n")
     console.print(demo_table(mdp, solution, limit, behaviour_values=mdp.values(behaviour)))
     console.print(
-        "[dim]'estimated' is what the log that the policy was learned from says of it. Such a claim is\n"
-        "optimistic; the exact values, which no real log gives, show by how much.[/dim]\n"
-        f"Run folder: {out} (settings, every round, the policy, the solution)"
+        Text(
+            "'estimated' is what the log that the policy was learned from says of it. Such a claim is optimistic; "
+            "the exact values, which no real log gives, show by how much.",
+            style="dim",
+        )
     )
+    say(f"Run folder: {out} (settings, every round, the policy, the solution)")
 
 
 def demo_table(mdp: TabularMDP, solution: Solution, limit: AtMost, *, behaviour_values: dict[str, float]) -> Table:

@@ -43,14 +43,14 @@ def example(
 
 @app.command()
 def init(
-    log: Annotated[str, typer.Argument(help="A .csv or .parquet file, or a glob in quotes.")],
+    logs: Annotated[list[str], typer.Argument(help="A .csv or .parquet file, several, or a glob in quotes.")],
     out: Annotated[Path, typer.Option(help="The problem file to write.")] = Path("problem.toml"),
     force: Annotated[bool, typer.Option("--force", help="Overwrite it if it exists.")] = False,
 ) -> None:
     """Write a commented first version of a problem file from a log's columns."""
     if out.exists() and not force:
         raise DataError(f"{out} exists already: choose another --out, or pass --force to overwrite it")
-    text = first_version(log, out.parent)
+    text = first_version(logs, out.parent)
     write_atomically(out, lambda file: file.write(text.encode()))
     say(f"Wrote {out}. Read it, correct it, then: bridle inspect {out}")
 
@@ -142,7 +142,10 @@ def show_summary(summary: Summary) -> None:
     console.print(table)
     held = "held-out estimates, in brackets those of the learning part"
     which = held if summary.held_out_episodes else "estimates of the learning part"
-    console.print(Text(f"{which}; {summary.costs[0].unit}", style="dim"))
+    console.print(Text(which, style="dim"))
+    for unit in dict.fromkeys(row.unit for row in summary.costs):
+        names = ", ".join(row.name for row in summary.costs if row.unit == unit)
+        console.print(Text(f"{names}: {unit}", style="dim"))
 
 
 def _cell(estimate: Estimate) -> str:

@@ -29,7 +29,7 @@ ENCODING = "encoding.npz"  # in a run folder; absent where states and actions we
 
 States = Any  # an array, or a table of the log's columns: polars, pandas, or a list with a dict per row
 Seed = int | np.random.Generator  # a generator goes on where it stands: one serves a whole episode
-Actions = IntArray | list[str]
+Actions = IntArray | list[str] | list[int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +84,14 @@ class EpisodePolicy:
         return decoded(draw(likely, np.random.default_rng(seed)), self.encoding)
 
 
-def load_policy(path: str | Path) -> DeployedPolicy:
-    """Read the policy of a finished run from its folder, or any policy from the file `save_policy` wrote."""
-    return load(path) if Path(path).is_dir() else DeployedPolicy(read_policy(path))
+def load_policy(path: str | Path, *, single: bool = False) -> DeployedPolicy:
+    """Read the policy of a finished run from its folder, or any policy from the file `save_policy` wrote.
+
+    single: of a run, the best single policy instead of the mixture
+    """
+    if Path(path).suffix in (".json", ".onnx"):
+        raise StorageError(f"{path} is an export for other programs: load the run folder instead")
+    return load(path, single=single) if Path(path).is_dir() else DeployedPolicy(read_policy(path))
 
 
 def load(run_folder: str | Path, *, single: bool = False) -> DeployedPolicy:
@@ -119,7 +124,10 @@ def encoded(states: States, encoding: Encoding | None) -> Array:
 
 def decoded(actions: IntArray, encoding: Encoding | None) -> Actions:
     """Return actions in the words of the log, where they were words."""
-    return actions if encoding is None else [encoding.actions[action] for action in actions]
+    if encoding is None:
+        return actions
+    labels = [encoding.actions[action] for action in actions]
+    return [int(label) for label in labels] if encoding.integer_actions else labels
 
 
 def draw(probabilities: FloatArray, rng: np.random.Generator) -> IntArray:
@@ -145,6 +153,8 @@ def _table(states: States) -> pl.DataFrame | None:
                 for name in states.columns
             }
         )
+    if isinstance(states, Mapping):
+        raise DataError("one row is a list with one dict in it: pass [row]")
     if isinstance(states, Sequence) and states and isinstance(states[0], Mapping):
         rows = cast(Sequence[Mapping[str, Any]], states)
         names = list(dict.fromkeys(name for row in rows for name in row))

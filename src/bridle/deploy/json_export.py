@@ -20,7 +20,7 @@ from bridle.support import BehaviourMask
 FORMAT, VERSION = "bridle policy", 1
 CHECKED = 256  # random states that the file is tried on before it is written
 ABOUT = (
-    "A policy: which action to take in which state. Costs were minimised, so a lower value is better.",
+    "A policy: which action to take in which state.",
     "At the start of an episode draw one of 'members' with the probabilities 'weight', and follow it to the end.",
     "'states': how a row of the log becomes a state. Categories are text: a number is looked up by its value, however "
     "written, true and false as 'true' and 'false', a missing value as '(missing)'. kind 'finite': the place of each "

@@ -18,6 +18,7 @@ from bridle.problem import Problem, Values
 SETTINGS, ROUNDS, POLICIES = "settings.json", "rounds.jsonl", "policies"
 SOLUTION, POLICY = "solution.json", "policy.npz"
 MAIN, FEASIBILITY = "main", "feasibility"  # the phases of a run
+SHOWN = 60  # characters of a setting in an error
 KEYS = {"phase", "index", "multipliers", "objective", "constraints"}  # what a recorded round must have
 
 
@@ -95,7 +96,7 @@ class Checkpoint:
             raise CheckpointError(f"{path} is damaged: choose another folder")
         differing = [key for key in settings if there.get(key) != settings[key]]
         if differing:
-            changes = "; ".join(f"{key} was {there.get(key)!r}, is {settings[key]!r}" for key in differing)
+            changes = "; ".join(f"{key} was {_short(there.get(key))}, is {_short(settings[key])}" for key in differing)
             raise CheckpointError(f"{self.folder} holds another run ({changes}): choose another folder")
 
     def _read(self) -> list[dict[str, Any]]:
@@ -126,6 +127,11 @@ def _settings(problem: Problem, choices: dict[str, object]) -> dict[str, Any]:
         "discount": problem.discount,
         **{name: repr(choice) for name, choice in choices.items()},
     }
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:

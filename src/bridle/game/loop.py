@@ -14,6 +14,7 @@ from bridle.problem import Problem, Values
 from bridle.protocols import BestResponse, Evaluator, OnlineLearner, Policy
 
 Weighting = Literal["best", "uniform"]
+ROUNDING = 1e-9
 BEST_RESPONSE, EVALUATION = 0, 1  # what a call's random numbers are for
 
 
@@ -45,8 +46,9 @@ class Round:
 
     @property
     def gap(self) -> float:
-        """The duality gap that is left."""
-        return self.upper - self.lower
+        """The duality gap that is left; what is negative by rounding is none."""
+        gap = self.upper - self.lower
+        return 0.0 if -ROUNDING * (1 + abs(self.upper)) < gap < 0 else gap
 
     @property
     def play(self) -> Play:

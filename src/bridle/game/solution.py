@@ -66,7 +66,8 @@ def explain(status: Status, problem: Problem, final: Round, last: Round, *, tole
         case Status.INFEASIBLE:
             return (
                 f"Infeasible: by these estimates no policy over the supported actions meets all limits together. "
-                f"The closest that any comes is {against}. Raise those limits, or allow more actions (Support)."
+                f"The closest that any comes: {against}. Relax those limits, or ask for less evidence per action "
+                "(min_count, min_probability)."
             )
         case Status.MULTIPLIER_BOUND:
             return (

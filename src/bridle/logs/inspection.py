@@ -9,6 +9,8 @@ from bridle.logs.card import ActionUse, Behaviour, DataCard
 from bridle.support import Support
 
 LONG = 3.0  # an effective horizon this many times the longest episode sees further than the log
+SCATTERED = 0.05  # the share of rows in states seen once from which on a table is the wrong class
+CUT_OFF = 0.05  # the share of episodes without an end from which on it is worth saying
 THIN = 20  # fewer episodes than this say little
 
 
@@ -59,7 +61,7 @@ def _episodes(dataset: Dataset) -> np.ndarray:
 def _states_in_words(dataset: Dataset) -> str:
     names = "" if dataset.encoding is None else " of " + ", ".join(column.name for column in dataset.encoding.columns)
     if dataset.n_states is not None:
-        return f"{np.unique(dataset.states).size} finite states{names}"
+        return f"{np.unique(dataset.states).size:,} finite states{names}"
     return f"{int(np.prod(dataset.states.shape[1:]))} features{names}"
 
 
@@ -95,5 +97,15 @@ def _advice(card: DataCard) -> list[str]:
         said.append(f"only {card.episodes} episodes: every average is uncertain")
     if card.truncated == card.episodes:
         said.append("no episode ends in a terminal row: is the terminal column right?")
+    if card.states_visited_once is not None and card.states_visited_once > SCATTERED * card.rows:
+        said.append(
+            f'{card.states_visited_once:,} states occur only once in {card.rows:,} rows: use functions = "linear", or '
+            "bin the state's numbers, for a table learns nothing from them"
+        )
+    if CUT_OFF * card.episodes < card.truncated < card.episodes:
+        said.append(
+            f"{card.truncated:,} of {card.episodes:,} episodes are cut off: the sums above stop there, "
+            "while policies are valued to the end"
+        )
     said += [f"{b.cost} is the same in every row: {b.lowest:g}" for b in card.behaviour if b.lowest == b.highest]
     return said

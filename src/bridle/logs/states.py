@@ -14,7 +14,13 @@ MOSTLY_NUMBERS = 0.5  # a text column of which more than this share are numbers 
 
 
 def encode_states(
-    source: Source, table: pl.DataFrame, names: Sequence[str], actions: tuple[str, ...], finite: bool | None
+    source: Source,
+    table: pl.DataFrame,
+    names: Sequence[str],
+    actions: tuple[str, ...],
+    finite: bool | None,
+    *,
+    integer_actions: bool,
 ) -> tuple[Array, Encoding]:
     """Return states, (n,) or (n, d), and their encoding.
 
@@ -22,15 +28,15 @@ def encode_states(
     """
     kinds = {name: table.schema[name] for name in names}
     for name in names:
-        _require_no_text_among_numbers(source, table, name)
+        require_no_text_among_numbers(source, table, name, None)
     as_finite = not any(kind.is_float() for kind in kinds.values()) if finite is None else finite
     columns = tuple(_category(table, name) if as_finite else _feature(source, table, name) for name in names)
     if not as_finite:
-        encoding = Encoding(actions, columns)
+        encoding = Encoding(actions, columns, integer_actions=integer_actions)
         return encoding.encode(table), encoding
     codes = np.column_stack([category_codes(column, table) for column in columns])
     combinations, states = np.unique(codes, axis=0, return_inverse=True) if len(names) > 1 else _single(codes)
-    return states.astype(np.int64, copy=False), Encoding(actions, columns, frozen(combinations))
+    return states.astype(np.int64, copy=False), Encoding(actions, columns, frozen(combinations), integer_actions)
 
 
 def _single(codes: IntArray) -> tuple[IntArray, IntArray]:
@@ -62,13 +68,15 @@ def _feature(source: Source, table: pl.DataFrame, name: str) -> StateColumn:
     return StateColumn(name, fill=float(mean) if isinstance(mean, float) else 0.0)
 
 
-def _require_no_text_among_numbers(source: Source, table: pl.DataFrame, name: str) -> None:
+def require_no_text_among_numbers(source: Source, table: pl.DataFrame, name: str, counts: pl.Series | None) -> None:
+    """Raise where a column is mostly numbers but not only; each row stands for as many as `counts` says."""
     values = table[name]
     if values.dtype != pl.String:
         return
-    numbers = values.cast(pl.Float64, strict=False)
-    text = numbers.is_null() & values.is_not_null()
-    if text.any() and numbers.is_not_null().mean() > MOSTLY_NUMBERS:  # type: ignore[operator]
+    numbers = values.cast(pl.Float64, strict=False).is_not_null()
+    text = ~numbers & values.is_not_null()
+    weights = pl.repeat(1, len(values), eager=True) if counts is None else counts
+    if text.any() and int((weights * numbers).sum()) > MOSTLY_NUMBERS * int(weights.sum()):
         row = int(text.arg_max() or 0)
         raise DataError(
             f"state {name!r} is {values[row]!r} in {source.place(table[ROW][row])}, but mostly numbers: "

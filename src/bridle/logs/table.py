@@ -82,9 +82,10 @@ def read_table(
     table = _collect(opened, sorted(needed))
     table, episodes, steps = _ordered(opened, table, episode, step)
     last = np.append(episodes[1:] != episodes[:-1], True)
-    ends = np.zeros(table.height, dtype=bool) if terminal is None else _flags(opened, table, terminal)
+    ends = np.zeros(table.height, dtype=bool) if terminal is None else truth_values(opened, table, terminal)
     actions, labels = encode_actions(opened, table, action, n_actions)
-    states, encoding = encode_states(opened, table, state_columns, labels, finite)
+    whole = table[action].dtype.is_integer()
+    states, encoding = encode_states(opened, table, state_columns, labels, finite, integer_actions=whole)
     following = np.where(last.reshape(-1, *[1] * (states.ndim - 1)), states, np.roll(states, -1, axis=0))
     computed: dict[str, FloatArray] = {}
     for name, cost in choices.items():
@@ -144,7 +145,8 @@ def _ordered(
     return table.drop("first"), episodes, steps
 
 
-def _flags(source: Source, table: pl.DataFrame, name: str) -> BoolArray:
+def truth_values(source: Source, table: pl.DataFrame, name: str) -> BoolArray:
+    """(n,) of a column of true and false, however they are written."""
     text = table[name].cast(pl.String).str.to_lowercase()
     yes = text.is_in(YES).fill_null(False)
     good = (yes | text.is_in(NO)).fill_null(False)
@@ -152,7 +154,8 @@ def _flags(source: Source, table: pl.DataFrame, name: str) -> BoolArray:
         row = int((~good).arg_max() or 0)
         value = table[name][row]
         shown = "missing" if value is None else repr(value)
-        raise DataError(f"terminal {name!r} is {shown} in {source.place(table[ROW][row])}: it must be true or false")
+        place = source.place(table[ROW][row])
+        raise DataError(f"terminal {name!r} is {shown} in {place}: it must be true or false (1 or 0, yes or no)")
     return np.array(yes)
 
 
@@ -190,7 +193,10 @@ def _column_warnings(table: pl.DataFrame, state: Sequence[str], step: str | None
     for name in state:
         gone = table[name].null_count() + (int(table[name].is_nan().sum()) if table[name].dtype.is_float() else 0)
         if gone:
-            said.append(f"state {name!r} is missing in {gone} of {table.height} rows: a category of its own marks them")
+            marked = "a category, or a feature, of its own marks them"
+            said.append(f"state {name!r} is missing in {gone} of {table.height} rows: {marked}")
+    if step is not None and table[step].dtype == pl.String:
+        said.append(f"step {step!r} is text and is ordered as text: write dates as YYYY-MM-DD, numbers without words")
     if step is not None and table[step].dtype.is_integer():
         jump = (table[step] - table[step].shift(1))[1:]
         same = (table[episode] == table[episode].shift(1))[1:]

@@ -29,6 +29,7 @@ CAVEAT = (
     "Every number is an estimate from the log. Those of the learning part are optimistic, because it chose the policy; "
     "those of the held-out part are not, but they are still estimates and come without a guarantee."
 )
+MAXIMISE = "maximise"  # a goal
 Level = Literal["good", "caution", "bad"]
 LEARNED, BEHAVIOUR, UNCONSTRAINED, SINGLE_POLICY = "learned", "behavior", "unconstrained", "best single policy"
 
@@ -144,8 +145,13 @@ def _verdict(solution: Solution, rows: Sequence[CostRow]) -> tuple[Level, str]:
 
 def _change(objective: CostRow) -> str:
     before, after = (_judge(objective.values[name]) for name in (BEHAVIOUR, LEARNED))
-    verb = "lowers" if after < before else "raises"
-    return f"{verb} {objective.name} from {before:.4g} to {after:.4g}"
+    numbers = f"{objective.name} from {before:.4g} to {after:.4g}"
+    better = after > before if objective.goal == MAXIMISE else after < before
+    return (
+        f"{'raises' if after > before else 'lowers'} {numbers}"
+        if better
+        else f"moves {numbers}, the price of the limits,"
+    )
 
 
 def _kept(row: CostRow) -> bool:
