@@ -253,3 +253,33 @@ def test_what_would_mislead_is_a_warning(ward):
     scattered = edited(folder, "noise.toml", ("icu.csv", "noise.parquet"), ('"lactate"]', '"noise"]'))
     done = bridle_command("inspect", scattered)
     assert "states occur only once" in done.out.replace("\n", " ")
+
+
+def test_an_hdf5_log_needs_no_columns(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    rng = np.random.default_rng(0)
+    n = 600
+    states = rng.normal(size=(n, 2))
+    actions = rng.integers(0, 2, n)
+    with h5py.File(tmp_path / "log.hdf5", "w") as file:
+        file["observations"], file["next_observations"] = states, rng.normal(size=(n, 2))
+        file["actions"] = actions
+        file["rewards"] = states[:, 0] * (2 * actions - 1)  # right where the first number is positive
+        file["costs"] = actions.astype(float)
+        file["terminals"] = np.arange(n) % 10 == 9
+        file["timeouts"] = np.zeros(n, dtype=bool)
+    text = (
+        '[data]\npath = "log.hdf5"\n[objective]\nmaximize = "reward"\n'
+        '[[constraint]]\nname = "cost"\nat_most = "80% of behavior"\n[learn]\nfunctions = "linear"\ndiscount = 0.9\n'
+    )
+    (tmp_path / "problem.toml").write_text(text)
+    done = bridle_command("fit", tmp_path / "problem.toml", "--out", tmp_path / "run")
+    assert done.code == 0, done
+    costs = json.loads((tmp_path / "run" / "summary.json").read_text())["costs"]
+    assert costs[0]["values"]["learned"]["held_out"] > costs[0]["values"]["behavior"]["held_out"] + 1
+    (tmp_path / "problem.toml").write_text(text.replace("linear", "tabular"))
+    refused = bridle_command("fit", tmp_path / "problem.toml", "--out", tmp_path / "other")
+    assert refused.code == 2
+    assert "has no finite states" in refused.err
+    (tmp_path / "problem.toml").write_text(text.replace('maximize = "reward"', 'maximize = "profit"'))
+    assert "the dataset has reward, cost" in bridle_command("inspect", tmp_path / "problem.toml").err

@@ -37,7 +37,8 @@ def read_compressed(
 
     The rows of an episode must follow each other, by `step` where given; this is checked. Arguments are those of
     `read_logs`; a cost is a column or a SQL expression of a row and its `previous_` one. A Parquet file is read by
-    its row groups, which have to fit into memory.
+    its row groups, which have to fit into memory. Episode ids that neither rise nor fall throughout cost one more pass
+    over that column, and memory that grows with it.
 
     keep: which of these episode ids to use, the same answer whenever asked; states are numbered by the whole log
     """
