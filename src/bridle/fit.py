@@ -3,7 +3,7 @@
 import importlib.metadata
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from bridle.certification import split_episodes
 from bridle.dataset import Dataset
 from bridle.deploy import best_member
 from bridle.deploy.deployed import ENCODING, SINGLE
-from bridle.errors import DataError, ProblemError
+from bridle.errors import DataError, DivergenceError, EndlessPolicyError, ProblemError
 from bridle.evaluation import FQE
 from bridle.functions import Linear, Polynomial, Tabular
 from bridle.game import Round, Solution, solve
@@ -82,12 +82,8 @@ def prepare(path: Path, *, strict: bool = False) -> Prepared:
     card = card.model_copy(update={"behaviour": named})
     if strict and card.warnings:
         raise DataError("the log is odd, and --strict was asked for:\n" + "\n".join(f"  {w}" for w in card.warnings))
-    other = (
-        None
-        if held_out is None
-        else Problem(held_out, objective=objective, constraints=limits, discount=learn.discount)
-    )
-    return Prepared(file, text, problem, other, costs, card, dataset)
+    judging = None if held_out is None else replace(problem, dataset=held_out)
+    return Prepared(file, text, problem, judging, costs, card, dataset)
 
 
 def fit(
@@ -97,7 +93,6 @@ def fit(
     learn, problem = prepared.file.learn, prepared.problem
     functions, support = _functions(learn), Support(learn.min_count, learn.min_probability)
     respond, evaluate = FQI(functions, support=support), FQE(functions)
-    out.mkdir(parents=True, exist_ok=True)
     solution = solve(
         problem,
         best_response=respond,
@@ -112,14 +107,22 @@ def fit(
     rng = np.random.default_rng(learn.seed)
     free = respond(problem, np.zeros(problem.n_constraints), rng=rng)
 
+    trouble: list[str] = []
+
+    def value(where: Problem | None, policy: Policy) -> Values | None:
+        try:
+            return None if where is None else evaluate(where, policy, rng=rng)
+        except (DivergenceError, EndlessPolicyError) as reason:
+            trouble.append(f"a policy could not be valued on one part of the log: {reason}")
+            return None
+
     def judge(policy: Policy) -> Judged:
-        held = None if prepared.held_out is None else evaluate(prepared.held_out, policy, rng=rng)
-        return Judged(evaluate(problem, policy, rng=rng), held)
+        return Judged(value(problem, policy), value(prepared.held_out, policy))
 
     single = best_member(problem, solution).policy
     judged = {
         LEARNED: judge(solution.policy),
-        BEHAVIOUR: _behaviour(prepared),
+        BEHAVIOUR: judge(behaviour_policy(problem.transitions)),
         UNCONSTRAINED: judge(free),
         SINGLE_POLICY: judge(single),
     }
@@ -138,7 +141,7 @@ def fit(
         title=prepared.file.title or f"{prepared.file.objective.label}, learned from {prepared.card.source}",
         costs=prepared.costs,
         judged=judged,
-        card=prepared.card,
+        card=prepared.card.model_copy(update={"warnings": [*prepared.card.warnings, *dict.fromkeys(trouble)]}),
         held_out_episodes=0 if prepared.held_out is None else prepared.held_out.dataset.first_rows().size,
         repeat=repeat,
     )
@@ -235,7 +238,7 @@ def _limits(file: ProblemFile, learning: Dataset) -> tuple[list[AtMost], tuple[C
     free = [AtMost(c.name, 0.0) for c in file.constraint]
     logged = Problem(learning, objective=_inside(file), constraints=free, discount=discount)
     relative = any(c.share_of_behaviour is not None for c in file.constraint)
-    behaviour = evaluate_behaviour(file.learn, logged, logged).constraints if relative else np.zeros(len(free))
+    behaviour = _behaviour(file.learn, logged).constraints if relative else np.zeros(len(free))
     limits: list[AtMost] = []
     for limit, done in zip(file.constraint, behaviour, strict=True):
         unit = f"average per step, discounted by {discount}" if limit.unit == PER_STEP else sums
@@ -248,19 +251,13 @@ def _limits(file: ProblemFile, learning: Dataset) -> tuple[list[AtMost], tuple[C
     return limits, tuple(shown)
 
 
-def evaluate_behaviour(learn: Learn, learning: Problem, judged: Problem) -> Values:
+def _behaviour(learn: Learn, problem: Problem) -> Values:
     """Value the logged decisions like any other policy: their estimated probabilities, by the same evaluator.
 
     A plain mean of the logged sums stops where episodes were cut off, which policies do not.
     """
-    policy = behaviour_policy(learning.transitions)
-    return FQE(_functions(learn))(judged, policy, rng=np.random.default_rng(learn.seed))
-
-
-def _behaviour(prepared: Prepared) -> Judged:
-    learn, problem = prepared.file.learn, prepared.problem
-    held = None if prepared.held_out is None else evaluate_behaviour(learn, problem, prepared.held_out)
-    return Judged(evaluate_behaviour(learn, problem, problem), held)
+    policy = behaviour_policy(problem.transitions)
+    return FQE(_functions(learn))(problem, policy, rng=np.random.default_rng(learn.seed))
 
 
 def _leaks(file: ProblemFile) -> list[str]:

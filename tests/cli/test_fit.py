@@ -283,3 +283,17 @@ def test_an_hdf5_log_needs_no_columns(tmp_path):
     assert "has no finite states" in refused.err
     (tmp_path / "problem.toml").write_text(text.replace('maximize = "reward"', 'maximize = "profit"'))
     assert "the dataset has reward, cost" in bridle_command("inspect", tmp_path / "problem.toml").err
+
+
+def test_a_policy_that_need_not_end_is_one_message_and_leaves_nothing(tmp_path):
+    rows = [(e, t, t % 2, "go" if t % 3 else "stay", 1.0, 0) for e in range(10) for t in range(6)]
+    names = ["episode", "step", "state", "action", "usage", "done"]
+    pl.DataFrame(rows, schema=names, orient="row").write_csv(tmp_path / "log.csv")
+    (tmp_path / "problem.toml").write_text(
+        '[data]\npath = "log.csv"\nepisode = "episode"\nstep = "step"\nstate = "state"\naction = "action"\n'
+        'terminal = "done"\n[objective]\nminimize = "usage"\n[learn]\ndiscount = 1\n'
+    )
+    done = bridle_command("fit", tmp_path / "problem.toml", "--out", tmp_path / "run")
+    assert done.code == 2
+    assert "can circle for ever in 2 states" in done.err
+    assert not (tmp_path / "run").exists()

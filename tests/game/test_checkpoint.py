@@ -135,3 +135,17 @@ def test_a_record_that_does_not_follow_from_the_settings_is_refused(tmp_path):
     (tmp_path / "rounds.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     with pytest.raises(CheckpointError, match="round 3 was recorded at multipliers"):
         run(tmp_path)
+
+
+def test_a_file_is_no_run_folder_and_a_run_that_fails_at_once_leaves_none(tmp_path):
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(CheckpointError, match="cannot be a run folder"):
+            run(place, max_rounds=2)
+
+    def broken(problem, multipliers, *, rng, start=None):
+        raise RuntimeError("no answer")
+
+    with pytest.raises(RuntimeError, match="no answer"):
+        run(tmp_path / "none", best_response=broken)
+    assert not (tmp_path / "none").exists()

@@ -27,13 +27,13 @@ class Checkpoint:
 
     def __init__(self, folder: str | Path, problem: Problem, choices: dict[str, object]) -> None:
         self.folder = Path(folder)
-        try:
-            (self.folder / POLICIES).mkdir(parents=True, exist_ok=True)
-        except OSError as reason:
-            raise CheckpointError(f"{self.folder} cannot be a run folder: {reason.strerror}") from None
+        self.settings = _settings(problem, choices)
+        if (self.folder / SETTINGS).exists():
+            self._require_same()
+        elif self.folder.exists() and not self.folder.is_dir():
+            raise CheckpointError(f"{self.folder} cannot be a run folder: it is a file")
         for leftover in self.folder.rglob(f".*{storage.UNFINISHED}"):
             leftover.unlink()
-        self._claim(_settings(problem, choices))
         self.recorded: dict[str, list[Play]] = {MAIN: [], FEASIBILITY: []}
         for record in self._read():
             if not isinstance(record, dict) or not record.keys() >= KEYS or record["phase"] not in self.recorded:
@@ -51,6 +51,7 @@ class Checkpoint:
 
     def append(self, phase: str, played: Round) -> None:
         """Record a round: first its policy, then the line that says it is there."""
+        self._claim()
         save_policy(played.policy, self._policy_file(phase, played.index))
         record = {
             "phase": phase,
@@ -69,6 +70,7 @@ class Checkpoint:
 
     def finish(self, solution: Solution) -> None:
         """Write what came out."""
+        self._claim()
         save_policy(solution.policy, self.folder / POLICY)
         content = {
             "status": solution.status,
@@ -83,20 +85,28 @@ class Checkpoint:
         }
         _write_json(self.folder / SOLUTION, content)
 
-    def _claim(self, settings: dict[str, Any]) -> None:
-        path = self.folder / SETTINGS
-        if not path.exists():
-            _write_json(path, settings)
+    def _claim(self) -> None:
+        """Make the folder this run's, when there is something to put in it: a run that fails at once leaves nothing."""
+        if (self.folder / SETTINGS).exists():
             return
+        try:
+            (self.folder / POLICIES).mkdir(parents=True, exist_ok=True)
+        except OSError as reason:
+            raise CheckpointError(f"{self.folder} cannot be a run folder: {reason.strerror}") from None
+        _write_json(self.folder / SETTINGS, self.settings)
+
+    def _require_same(self) -> None:
+        path = self.folder / SETTINGS
         try:
             there = json.loads(path.read_text())
         except ValueError as reason:
             raise CheckpointError(f"{path} is damaged ({reason}): choose another folder") from None
         if not isinstance(there, dict):
             raise CheckpointError(f"{path} is damaged: choose another folder")
-        differing = [key for key in settings if there.get(key) != settings[key]]
+        differing = [key for key in self.settings if there.get(key) != self.settings[key]]
         if differing:
-            changes = "; ".join(f"{key} was {_short(there.get(key))}, is {_short(settings[key])}" for key in differing)
+            pairs = [(key, _short(there.get(key)), _short(self.settings[key])) for key in differing]
+            changes = "; ".join(f"{key} was {was}, is {now}" for key, was, now in pairs)
             raise CheckpointError(f"{self.folder} holds another run ({changes}): choose another folder")
 
     def _read(self) -> list[dict[str, Any]]:
