@@ -14,7 +14,6 @@ from bridle.storage import storable
 
 FeatureMap = Callable[[Array], FloatArray]
 RANK = 1e-13  # eigenvalues of the scaled Gram matrix below this are directions that the log does not show
-CHUNK = 1 << 16  # rows whose products of features are held at once
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class LinearDesign:
     def dynamics(self, next_states: Array, continuation: FloatArray) -> "LinearDynamics":
         """Map the next states once."""
         ahead = np.asarray(self.features(next_states), dtype=np.float64) * continuation[:, None]
-        return LinearDynamics(self, next_states, ahead)
+        return LinearDynamics(self, next_states, ahead[self.order])
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +96,7 @@ class LinearDynamics:
 
     design: LinearDesign
     next_states: Array
-    ahead: FloatArray  # (n, d) features of the next states times their continuation
+    ahead: FloatArray  # (n, d) features of the next states times their continuation, by action like the design
 
     def evaluate(
         self, costs: FloatArray, probabilities: Callable[[Array], FloatArray], *, require_contraction: bool
@@ -125,14 +124,15 @@ class LinearDynamics:
     def _recursion(self, likely: FloatArray) -> FloatArray:
         """Return M_pi (A d, A d): the next features under the policy, regressed on the features of the row."""
         n_actions, d, _ = self.design.inverses.shape
-        crossed = np.zeros((n_actions, d, n_actions * d))
+        crossed = np.zeros((n_actions, d, n_actions, d))
         for action, block in enumerate(self.design.blocks):
-            for begin in range(block.start, block.stop, CHUNK):
-                rows = slice(begin, min(begin + CHUNK, block.stop))
-                source = self.design.order[rows]
-                following = likely[source][:, :, None] * self.ahead[source][:, None, :]
-                crossed[action] += self.design.weighted[rows].T @ following.reshape(len(source), -1)
-        return (self.design.inverses @ crossed).reshape(n_actions * d, n_actions * d)
+            features, ahead, after = self.design.weighted[block], self.ahead[block], likely[self.design.order[block]]
+            for following in range(n_actions):  # a policy seldom gives every action a chance: skip the rows it does not
+                taken = np.flatnonzero(after[:, following])
+                chances = after[taken, following, None]
+                crossed[action, :, following] = features[taken].T @ (ahead[taken] * chances)
+        flat = crossed.reshape(n_actions, d, n_actions * d)
+        return (self.design.inverses @ flat).reshape(n_actions * d, n_actions * d)
 
 
 def _inverse(gram: FloatArray, ridge: float) -> FloatArray:
