@@ -23,7 +23,7 @@ from bridle.logs.card import DataCard
 from bridle.logs.hdf5 import read_hdf5
 from bridle.logs.inspection import data_card
 from bridle.logs.minari import read_minari
-from bridle.logs.table import Reading, read_table
+from bridle.logs.table import Columns, Reading, read_table
 from bridle.online import CuttingPlane, ExponentiatedGradient, OnlineGradientDescent
 from bridle.policies import save_policy
 from bridle.problem import AtLeast, AtMost, Problem, Values
@@ -46,6 +46,7 @@ from bridle.report.summary import (
 from bridle.support import Support, behaviour_policy
 
 PROBLEM, SUMMARY, REPORT = "problem.toml", "summary.json", "report.html"
+CAREFUL = 0.02  # the share of its bound by which gradient descent answers a usual violation: more makes it swing
 GENEROUS = 100.0  # times the price at which a constraint's usual variation outweighs the objective's
 
 
@@ -182,19 +183,19 @@ def _read(file: ProblemFile, folder: Path) -> Reading:
     paths = _paths(file, folder)
     finite = file.learn.functions == "tabular"
     if data.is_table:
-        return read_table(
-            paths,
-            episode=data.episode or "",
-            state=data.state or [],
-            action=data.action or "",
-            costs=expressions,
-            step=data.step,
-            terminal=data.terminal,
-            propensity=data.propensity,
+        columns = Columns(
+            data.episode or "",
+            data.state or [],
+            data.action or "",
+            expressions,
+            data.step,
+            data.terminal,
+            data.propensity,
             n_actions=data.n_actions,
             finite=finite,
             missing=data.missing,
         )
+        return read_table(paths, columns)
     dataset = _read_arrays(paths[0], expressions, data.n_actions)
     if finite and dataset.n_states is None:
         raise ProblemError(f"{paths[0]} has no finite states: functions = 'tabular' needs them, use 'linear'")
@@ -285,7 +286,7 @@ def _learner(learn: Learn, problem: Problem) -> OnlineLearner[Any]:
     rate = learn.rate or 1.0 / float(spread[1:].max(initial=1e-300))
     if learn.learner == "exponentiated-gradient":
         return ExponentiatedGradient(bound, rate)
-    return OnlineGradientDescent(bound, learn.rate or 0.1 * bound / float(np.linalg.norm(spread[1:]) or 1.0))
+    return OnlineGradientDescent(bound, learn.rate or CAREFUL * bound / float(np.linalg.norm(spread[1:]) or 1.0))
 
 
 def _spread(problem: Problem) -> np.ndarray:

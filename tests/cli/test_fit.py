@@ -297,3 +297,17 @@ def test_a_policy_that_need_not_end_is_one_message_and_leaves_nothing(tmp_path):
     assert done.code == 2
     assert "can circle for ever in 2 states" in done.err
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("learner", ["exponentiated-gradient", "online-gradient-descent"])
+def test_the_gradient_learners_find_their_way_without_a_bound_or_a_rate(ward, learner):
+    folder, _ = ward
+    path = edited(
+        folder, f"{learner}.toml", ("cutting-plane", learner), ("seed = 0", "max_rounds = 300\ntolerance = 0.01")
+    )
+    done = bridle_command("fit", path, "--out", folder / learner)
+    assert done.code == 0, done
+    found, best = (
+        json.loads((folder / name / "solution.json").read_text())["values"]["death"] for name in (learner, "run")
+    )
+    assert found == pytest.approx(best, abs=0.011)

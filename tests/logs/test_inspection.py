@@ -3,7 +3,7 @@ import polars as pl
 import pytest
 
 from bridle.logs.inspection import data_card
-from bridle.logs.table import read_table
+from bridle.logs.table import Columns, read_table
 
 ROWS = {
     "e": [1, 1, 1, 2, 2, 3],
@@ -16,7 +16,7 @@ ROWS = {
 
 def card(discount=0.5, factor=1.0, **changes):
     choice = {"episode": "e", "state": "x", "action": "a", "costs": "c", "terminal": "end"}
-    reading = read_table(pl.DataFrame(ROWS | changes), **choice)
+    reading = read_table(pl.DataFrame(ROWS | changes), Columns(**choice))
     units = {"c": ("units", factor)}
     return data_card(reading.dataset, source=reading.source, discount=discount, units=units, warnings=reading.warnings)
 

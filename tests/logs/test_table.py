@@ -5,7 +5,7 @@ import pytest
 from bridle import read_logs
 from bridle.encoding import MISSING
 from bridle.errors import DataError
-from bridle.logs.table import read_table
+from bridle.logs.table import Columns, read_table
 
 ROWS = {
     "patient": ["b", "b", "b", "a", "a"],
@@ -167,7 +167,7 @@ def test_what_is_odd_but_legal_is_a_warning():
         "end": [0, 1, 0, 1, 1],
     }
     choice = {"episode": "e", "state": "x", "action": "a", "costs": "c", "step": "t", "terminal": "end"}
-    said = "\n".join(read_table(pl.DataFrame(rows), **choice).warnings)
+    said = "\n".join(read_table(pl.DataFrame(rows), Columns(**choice)).warnings)
     for words in (
         "followed by more rows",
         "2 episodes have a single row",
@@ -176,7 +176,7 @@ def test_what_is_odd_but_legal_is_a_warning():
         "1 steps are not",
     ):
         assert words in said
-    assert len(read_table(pl.DataFrame(rows), **choice).dataset) == 5  # and no row is lost
+    assert len(read_table(pl.DataFrame(rows), Columns(**choice)).dataset) == 5  # and no row is lost
 
 
 def test_rows_of_the_log_are_named_through_sorting_and_files(tmp_path):

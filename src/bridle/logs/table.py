@@ -18,6 +18,22 @@ YES, NO = ("1", "1.0", "true", "t", "yes", "y"), ("0", "0.0", "false", "f", "no"
 
 
 @dataclass(frozen=True)
+class Columns:
+    """What the columns of a log mean: the arguments of `read_logs`, which explains them."""
+
+    episode: str
+    state: str | Sequence[str]
+    action: str
+    costs: str | Sequence[str] | Mapping[str, CostChoice]
+    step: str | None = None
+    terminal: str | None = None
+    propensity: str | None = None
+    n_actions: int | None = None
+    finite: bool | None = None
+    missing: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
 class Reading:
     """A log that was read, and what was odd about it."""
 
@@ -50,42 +66,30 @@ def read_logs(
     terminal: marks real ends; an episode that stops without one is truncated, and its last row has no next state
     missing: texts of a CSV file that stand for a missing value
     """
-    return read_table(
-        source, episode=episode, state=state, action=action, costs=costs, step=step, terminal=terminal,
-        propensity=propensity, n_actions=n_actions, finite=finite, missing=missing,
-    ).dataset  # fmt: skip
+    columns = Columns(
+        episode, state, action, costs, step, terminal, propensity, n_actions=n_actions, finite=finite, missing=missing
+    )
+    return read_table(source, columns).dataset
 
 
-def read_table(
-    source: object,
-    *,
-    episode: str,
-    state: str | Sequence[str],
-    action: str,
-    costs: str | Sequence[str] | Mapping[str, CostChoice],
-    step: str | None = None,
-    terminal: str | None = None,
-    propensity: str | None = None,
-    n_actions: int | None = None,
-    finite: bool | None = None,
-    missing: Sequence[str] = (),
-) -> Reading:
+def read_table(source: object, columns: Columns) -> Reading:
     """Read a table of decisions like `read_logs`, and keep what was odd but legal."""
-    opened = open_source(source, missing)
-    state_columns = [state] if isinstance(state, str) else list(state)
+    opened = open_source(source, columns.missing)
+    episode, action, step, terminal = columns.episode, columns.action, columns.step, columns.terminal
+    state_columns = [columns.state] if isinstance(columns.state, str) else list(columns.state)
     if not state_columns:
         raise DataError("state is empty: name at least one column")
-    choices = named_costs(costs)
-    opened.require(episode, *state_columns, action, step, terminal, propensity)
+    choices = named_costs(columns.costs)
+    opened.require(episode, *state_columns, action, step, terminal, columns.propensity)
     needed = {episode, *state_columns, action, *columns_needed(opened, choices)}
-    needed |= {column for column in (step, terminal, propensity) if column is not None}
+    needed |= {column for column in (step, terminal, columns.propensity) if column is not None}
     table = _collect(opened, sorted(needed))
     table, episodes, steps = _ordered(opened, table, episode, step)
     last = np.append(episodes[1:] != episodes[:-1], True)
     ends = np.zeros(table.height, dtype=bool) if terminal is None else truth_values(opened, table, terminal)
-    actions, labels = encode_actions(opened, table, action, n_actions)
+    actions, labels = encode_actions(opened, table, action, columns.n_actions)
     whole = table[action].dtype.is_integer()
-    states, encoding = encode_states(opened, table, state_columns, labels, finite, integer_actions=whole)
+    states, encoding = encode_states(opened, table, state_columns, labels, columns.finite, integer_actions=whole)
     following = np.where(last.reshape(-1, *[1] * (states.ndim - 1)), states, np.roll(states, -1, axis=0))
     computed: dict[str, FloatArray] = {}
     for name, cost in choices.items():
@@ -102,7 +106,7 @@ def read_table(
         next_observed=~last,
         episodes=episodes,
         steps=steps,
-        propensities=None if propensity is None else _probabilities(opened, table, propensity),
+        propensities=None if columns.propensity is None else _probabilities(opened, table, columns.propensity),
         n_actions=len(labels),
         encoding=encoding,
     )
