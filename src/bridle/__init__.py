@@ -1,10 +1,11 @@
 """bridle: learn a policy from logged decisions, minimise one cost, keep the others under their limits."""
 
 from bridle.best_response import FQI, LSPI
+from bridle.certification import Certificate, certify
 from bridle.dataset import Dataset
 from bridle.deploy import load_policy
 from bridle.errors import BridleError
-from bridle.evaluation import FQE, LSTDQ
+from bridle.evaluation import FQE, LSTDQ, Estimates, evaluate
 from bridle.functions import Linear, OneHot, Polynomial, Tabular
 from bridle.game import Round, Solution, Status, rounds, solve
 from bridle.logs.hdf5 import read_hdf5
@@ -34,8 +35,10 @@ __all__ = [
     "AtLeast",
     "AtMost",
     "BridleError",
+    "Certificate",
     "CuttingPlane",
     "Dataset",
+    "Estimates",
     "ExponentiatedGradient",
     "GreedyPolicy",
     "Linear",
@@ -53,6 +56,8 @@ __all__ = [
     "TabularMDP",
     "TabularPolicy",
     "Values",
+    "certify",
+    "evaluate",
     "load_policy",
     "read_compressed",
     "read_hdf5",

@@ -276,6 +276,13 @@ class Dataset:
         chosen: dict[str, Any] = {name: frozen(getattr(self, name)[rows]) for name in (*always, *optional)}
         return replace(self, **chosen)
 
+    def part(self, rows: BoolArray) -> "Dataset":
+        """Return the chosen rows, which are whole episodes, with their own initial states."""
+        chosen = self.select(rows)
+        first = chosen.first_rows()
+        starts, weights = frozen(chosen.states[first]), frozen(chosen.weights[first])
+        return replace(chosen, initial_states=starts, initial_weights=weights)
+
 
 def _episode_order(episodes: IntArray, steps: IntArray | None) -> IntArray:
     """Return the order of rows by episode, then by step (else as they stand)."""

@@ -16,11 +16,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class AtMost:
-    """The expected discounted sum of a cost must not exceed a limit."""
+    """The expected discounted sum of a cost must not exceed a limit.
+
+    range: the least and the largest (discounted) sum that an episode can have, where that is known beforehand:
+        what is not supported is then valued at no worse, and finite-sample bounds can be had
+    """
 
     cost: str
     limit: float
     name: str = ""  # default: the cost's own
+    range: tuple[float, float] | None = None
 
     sign = 1.0
     words = "at most"
@@ -31,6 +36,11 @@ class AtMost:
         if not np.isfinite(self.limit):
             raise ProblemError(f"the limit on {self.cost!r} is {self.limit}: it must be finite, or drop the constraint")
         object.__setattr__(self, "limit", float(self.limit))
+        if self.range is not None:
+            low, high = (float(end) for end in self.range)
+            if not (np.isfinite([low, high]).all() and low < high):
+                raise ProblemError(f"the range of {self.cost!r} is {self.range}: give its least and its largest sum")
+            object.__setattr__(self, "range", (low, high))
         object.__setattr__(self, "name", self.name or self.cost)
 
 
@@ -102,7 +112,7 @@ class Problem:
     @cached_property
     def costs(self) -> FloatArray:
         """(n, 1 + m) of `transitions`."""
-        return frozen(self._signed(self.transitions))
+        return frozen(self.signed_costs(self.transitions))
 
     @cached_property
     def continuation(self) -> FloatArray:
@@ -111,7 +121,7 @@ class Problem:
 
     @cached_property
     def worst(self) -> FloatArray:
-        """(1 + m,) the largest value that the logged costs allow: what is assumed where there is no evidence.
+        """(1 + m,) the largest value that declared ranges or the logged costs allow: assumed without evidence.
 
         A cost that is never positive is at its worst when the episode ends at once; at discount 1 the horizon
         is the longest logged episode.
@@ -121,7 +131,11 @@ class Problem:
         steps = [c.sign * (highest if c.sign > 0 else lowest)[i] for c, i in zip(self.constraints, at, strict=True)]
         objective = 0.0 if self.objective is None else highest[self.dataset.cost_names.index(self.objective)]
         worst = np.array([objective, *steps])
-        return frozen(worst * np.where(worst > 0, self._horizon(), 1.0))
+        worst = worst * np.where(worst > 0, self._horizon(), 1.0)
+        for i, c in enumerate(self.constraints):
+            if c.range is not None:
+                worst[1 + i] = max(c.sign * end for end in c.range)
+        return frozen(worst)
 
     def scalarised(self, multipliers: FloatArray) -> tuple[FloatArray, float]:
         """Return the best response's cost c + multipliers . g, (n, 1), and its worst value."""
@@ -156,7 +170,8 @@ class Problem:
     def _built(self) -> dict[Hashable, Any]:
         return {}
 
-    def _signed(self, dataset: Dataset) -> FloatArray:
+    def signed_costs(self, dataset: Dataset) -> FloatArray:
+        """(n, 1 + m) the objective and every constraint's cost of a log's rows, signed so that less is better."""
         objective = np.zeros(len(dataset)) if self.objective is None else dataset.cost(self.objective)
         return np.column_stack([objective, *(c.sign * dataset.cost(c.cost) for c in self.constraints)])
 

@@ -1,5 +1,8 @@
 """Evidence that a policy was not trained on."""
 
+from bridle.certification.certificate import Certificate
+from bridle.certification.certify import certify
+from bridle.certification.methods import METHODS, Fitted, Sampled
 from bridle.certification.split import split_episodes
 
-__all__ = ["split_episodes"]
+__all__ = ["METHODS", "Certificate", "Fitted", "Sampled", "certify", "split_episodes"]

@@ -1,10 +1,7 @@
 """Whole episodes to learn from, and whole episodes to judge by."""
 
-from dataclasses import replace
-
 import numpy as np
 
-from bridle.arrays import BoolArray, frozen
 from bridle.dataset import Dataset
 from bridle.errors import ArgumentError, DataError
 
@@ -26,11 +23,4 @@ def split_episodes(dataset: Dataset, *, holdout: float, seed: int) -> tuple[Data
         raise DataError(f"{labels.size} episodes cannot be split with holdout = {holdout}: log more, or set it to 0")
     held = np.zeros(labels.size, dtype=bool)
     held[np.random.default_rng(seed).permutation(labels.size)[:n_held]] = True
-    return part(dataset, ~held[episode]), part(dataset, held[episode])
-
-
-def part(dataset: Dataset, rows: BoolArray) -> Dataset:
-    """Return the chosen rows, which are whole episodes, with their own initial states."""
-    chosen = dataset.select(rows)
-    first = chosen.first_rows()
-    return replace(chosen, initial_states=frozen(chosen.states[first]), initial_weights=frozen(chosen.weights[first]))
+    return dataset.part(~held[episode]), dataset.part(held[episode])

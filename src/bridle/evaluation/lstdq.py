@@ -19,12 +19,12 @@ class LSTDQ:
 
     def __call__(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> Values:
         """Estimate what the policy would incur from the logged initial states."""
-        del rng  # closed forms leave nothing to chance
         evidence = self.support.of(problem)
-        return evaluate_members(problem, policy, evidence, lambda member: self.q(problem, member))
+        return evaluate_members(problem, policy, evidence, lambda member: self.q(problem, member, rng=rng))
 
-    def q(self, problem: Problem, policy: Policy) -> QFunction:
+    def q(self, problem: Problem, policy: Policy, *, rng: np.random.Generator | None = None) -> QFunction:
         """Solve for the Q-function of one policy (not of a mixture: that has one per member)."""
+        del rng  # closed forms leave nothing to chance
         dynamics = dynamics_of(problem, self.functions, "LSTDQ")
         evidence = self.support.of(problem)
         return evaluate_fixed_point(problem, policy, dynamics, evidence, require_contraction=problem.discount == 1)

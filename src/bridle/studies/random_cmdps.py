@@ -1,7 +1,9 @@
 """Random constrained MDPs, by seed: what a method does on average, against exact optima."""
 
 import numpy as np
+from scipy.optimize import brentq
 
+from bridle.policies import TabularPolicy
 from bridle.problem import AtMost
 from bridle.tabular_mdp import TabularMDP
 
@@ -39,3 +41,35 @@ def binding_limits(mdp: TabularMDP, *, tightness: float = 0.5) -> list[AtMost]:
     judged = TabularMDP(mdp.transitions, {**mdp.costs, "total": total}, mdp.initial, mdp.discount)
     least, free = judged.optimum(objective="total").values, mdp.optimum(objective="c").values
     return [AtMost(name, least[name] + tightness * max(free[name] - least[name], 0.05)) for name in names]
+
+
+def goal_cmdp(seed: int, *, n_states: int = 50, n_actions: int = 4, discount: float = 0.95) -> TabularMDP:
+    """Return an MDP of the kind that offline constrained learning is compared on: reach a goal, and pay little.
+
+    Every pair has four random successors. Episodes begin in state 0 and end in the state that is hardest to reach,
+    where `loss` is -1. `cost` is Beta(.2, .2) per step, times 1 - discount: an average, between 0 and 1.
+    """
+    rng = np.random.default_rng(seed)
+    transitions = np.zeros((n_states, n_actions, n_states))
+    for pair in np.ndindex(n_states, n_actions):
+        transitions[(*pair, rng.choice(n_states, 4, replace=False))] = rng.dirichlet(np.ones(4))
+    costs = rng.beta(0.2, 0.2, (n_states, n_actions))
+    visits = np.linalg.inv(np.eye(n_states) - discount * transitions.mean(axis=1))[0]
+    goal = int(visits.argmin())
+    reached = transitions[:, :, goal].copy()
+    transitions[goal], reached[goal], costs[goal] = 0.0, 0.0, 0.0
+    initial = np.eye(n_states)[0]
+    return TabularMDP(transitions, {"loss": -reached, "cost": (1 - discount) * costs}, initial, discount)
+
+
+def skilled_behaviour(mdp: TabularMDP, limit: float, skill: float = 0.9) -> TabularPolicy:
+    """Return the constrained optimum, with chance mixed in until it is `skill` of the way from uniform to optimal."""
+    uniform = TabularPolicy.uniform(mdp.n_states, mdp.n_actions)
+    optimum = mdp.optimum(objective="loss", constraints=[AtMost("cost", limit)])
+    worst, best = mdp.values(uniform)["loss"], optimum.values["loss"]
+
+    def mixed(chance: float) -> TabularPolicy:
+        return TabularPolicy((1 - chance) * optimum.policy.table + chance * uniform.table)
+
+    missing = lambda chance: mdp.values(mixed(chance))["loss"] - (worst + skill * (best - worst))  # noqa: E731
+    return mixed(float(brentq(missing, 0.0, 1.0)))

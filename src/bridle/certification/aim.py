@@ -1,0 +1,162 @@
+"""Where to aim so that a policy has a chance to pass: limits and a support rule chosen inside the learning part.
+
+A policy learned at a limit lies above it on other episodes half of the time or more: chance favoured it where it was
+chosen, and a bound asks for room. Learning on some of the episodes and judging on others shows how much.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import stats
+
+from bridle.arrays import FloatArray, require_counts
+from bridle.certification.methods import Method, method_of
+from bridle.errors import ArgumentError, DivergenceError, EndlessPolicyError
+from bridle.evaluation.doubly_robust import folds_of
+from bridle.evaluation.episodes import Episodes
+from bridle.problem import AtMost, Problem
+from bridle.protocols import Policy
+from bridle.support import Support
+
+COUNTS = (1.0, 3.0, 10.0, 30.0, 100.0)  # occurrences that an action may need in a finite state
+CHANCES = (0.01, 0.03, 0.1, 0.2)  # and the behaviour probability that it may need elsewhere
+POWER = 0.95  # the chance to pass that is aimed at
+CLOSE = 0.25  # standard errors that a prediction may keep from the limit
+ADJUSTMENTS = 4  # times that the margin is measured anew for the policies that it leads to
+
+Learn = Callable[[Problem, Support], Policy]
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What to learn with: a support rule, and constraints with room under their limits."""
+
+    support: Support
+    constraints: tuple[AtMost, ...]  # to aim at
+    predicted: dict[str, float]  # the bounds that are then expected, with a chance of POWER not to be exceeded
+    hopeful: bool  # whether these keep the limits
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """One support rule, judged by cross-validation."""
+
+    support: Support
+    margins: FloatArray  # (m,)
+    objective: float
+    predicted: FloatArray  # (m,)
+    excess: float  # of the worst constraint, in standard errors; at most 0 where all are predicted to pass
+
+
+def aim(
+    problem: Problem,
+    learn: Learn,
+    *,
+    held_out: int,
+    confidence: float = 0.95,
+    method: str | Method | None = None,
+    supports: Sequence[Support] | None = None,
+    folds: int = 3,
+    seed: int = 0,
+) -> Aim:
+    """Choose the support rule and the margins under which policies do best among those that are likely to pass.
+
+    problem: the learning part alone
+    learn: returns a policy for a problem and a support rule
+    held_out: how many episodes the policy will be judged on
+    supports: to choose from; by default several thresholds
+    """
+    require_counts(held_out=held_out, folds=folds)
+    if folds < 2:
+        raise ArgumentError("folds is 1: nothing would be left to learn from, pass at least 2")
+    if not problem.constraints:
+        raise ArgumentError("without constraints there is nothing to aim at")
+    chosen = method_of(method, problem)
+    share = (1 - confidence) / problem.n_constraints
+    ratio = held_out / len(Episodes.of(problem))  # what is measured here errs, too, by as much as these are fewer
+    room = float(stats.norm.ppf(1 - share) + stats.norm.ppf(POWER) * np.sqrt(1 + ratio))
+    parts = _parts(problem, folds, np.random.default_rng(seed))
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
+    trials = []
+    for support in supports if supports is not None else _candidates(problem):
+        trial = _try(problem, learn, support, parts, chosen, room=room, held_out=held_out, rng=rng)
+        trials += [] if trial is None else [trial]
+    if not trials:
+        raise ArgumentError("no support rule leads to policies that can be valued on other episodes: log more")
+    best = min(trials, key=_rank)
+    return Aim(
+        support=best.support,
+        constraints=_tightened(problem, best.margins),
+        predicted={c.name: float(c.sign * bound) for c, bound in zip(problem.constraints, best.predicted, strict=True)},
+        hopeful=best.excess <= 0,
+    )
+
+
+def _try(
+    problem: Problem,
+    learn: Learn,
+    support: Support,
+    parts: list[tuple[Problem, Problem]],
+    method: Method,
+    *,
+    room: float,
+    held_out: int,
+    rng: np.random.Generator,
+) -> _Trial | None:
+    """Learn on all folds but one and judge on that one, widening the margins until the predicted bounds fit."""
+    margins, best = np.zeros(problem.n_constraints), None
+    for _ in range(1 + ADJUSTMENTS):
+        judged = []
+        for mine, others in parts:
+            scale = len(Episodes.of(mine)) / len(Episodes.of(problem))
+            rule = replace(support, min_count=max(scale * support.min_count, min(support.min_count, 1.0)))
+            try:
+                policy = learn(replace(mine, constraints=_tightened(mine, margins)), rule)
+                values, errors = method.estimate(others, policy, rng=rng)
+            except (DivergenceError, EndlessPolicyError):
+                return best
+            judged.append((values, errors * np.sqrt(len(Episodes.of(others)) / held_out)))
+        values, errors = (np.mean(column, axis=0) for column in zip(*judged, strict=True))
+        predicted = values[1:] + room * errors[1:]
+        over = predicted - problem.limits
+        excess = float((over / np.where(errors[1:] > 0, errors[1:], 1.0)).max())
+        trial = _Trial(support, margins, float(values[0]), predicted, excess)
+        best = trial if best is None else min(best, trial, key=_rank)
+        if -CLOSE <= excess <= 0:
+            break
+        margins = np.maximum(margins + over, 0)  # less, too, where there was more room than needed
+        if (margins == trial.margins).all():
+            break
+    return best
+
+
+def _rank(trial: _Trial) -> tuple[float, float]:
+    """Order trials: those predicted to pass by their objective, then the others by how far they are from it."""
+    return (0.0, trial.objective) if trial.excess <= 0 else (1.0, trial.excess)
+
+
+def _tightened(problem: Problem, margins: FloatArray) -> tuple[AtMost, ...]:
+    return tuple(
+        replace(c, limit=float(c.limit - c.sign * margin))
+        for c, margin in zip(problem.constraints, margins, strict=True)
+    )
+
+
+def _parts(problem: Problem, folds: int, rng: np.random.Generator) -> list[tuple[Problem, Problem]]:
+    """Return for each fold the problem without its episodes, and the problem of them alone."""
+    episodes = Episodes.of(problem)
+    fold = folds_of(episodes, folds, rng)
+    parts = []
+    for one in range(fold.max() + 1):
+        rows = np.empty(len(problem.dataset), dtype=bool)
+        rows[episodes.rows] = (fold == one)[episodes.episode]
+        mine, others = problem.dataset.part(~rows), problem.dataset.part(rows)
+        parts.append((replace(problem, dataset=mine), replace(problem, dataset=others)))
+    return parts
+
+
+def _candidates(problem: Problem) -> list[Support]:
+    if problem.dataset.n_states is None:
+        return [Support(min_probability=chance) for chance in CHANCES]
+    return [Support(min_count=count) for count in COUNTS]

@@ -1,0 +1,151 @@
+"""certify: judge a policy once, on episodes that did not choose it."""
+
+import hashlib
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from bridle.certification.certificate import Certificate, Judged, Verdict
+from bridle.certification.diagnostics import Check, diagnose
+from bridle.certification.methods import Method, method_of
+from bridle.certification.samples import Interval
+from bridle.dataset import Dataset
+from bridle.errors import ArgumentError, DivergenceError, EndlessPolicyError
+from bridle.evaluation.episodes import Episodes
+from bridle.policies import members_of, probabilities_of
+from bridle.problem import AtMost, Problem
+from bridle.protocols import Policy
+
+FIRST = 0.9  # of the permitted error is for the first look at held-out data; all later ones share the rest
+
+
+def certify(
+    policy: Policy,
+    dataset: Dataset,
+    *,
+    constraints: Sequence[AtMost],
+    discount: float,
+    confidence: float = 0.95,
+    method: str | Method | None = None,
+    seed: int = 0,
+    look: int | None = None,
+) -> Certificate:
+    """Judge whether a policy keeps its limits; `dataset` must not have been used to choose it.
+
+    A pass is wrong with probability 1 - confidence at the most, all constraints together, as far as the method's
+    guarantee goes. A mixture is judged as a mixture, which draws one member per episode.
+
+    method: a name from `bridle.certification.METHODS`, or a method; default: studentised refits of tabular FQE in
+        finite states, studentised cross-fitted DR elsewhere
+    look: the how-many-th use of these episodes; None says that there will be no other. The first of several may err
+        with 9/10 of 1 - confidence, each later one with half of what is left, so that all together keep to it
+    """
+    if not 0.5 < confidence < 1:
+        raise ArgumentError(f"confidence is {confidence}: it must lie above 0.5 and below 1")
+    if not constraints:
+        raise ArgumentError("there is nothing to certify: give at least one constraint")
+    problem = Problem(dataset, objective=None, constraints=constraints, discount=discount)
+    chosen = method_of(method, problem)
+    error = spent(1 - confidence, look)
+    bounds_rng, checks_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
+    checks = diagnose(problem, policy, chosen, checks_rng)
+    try:
+        interval = chosen(problem, policy, error=error, rng=bounds_rng)
+    except (DivergenceError, EndlessPolicyError):  # the diagnostics say so
+        interval = Interval(*(np.full(problem.n_constraints, np.nan) for _ in Interval._fields))
+    failed = [check for check in checks if not check.ok]
+    episodes = len(Episodes.of(problem))
+    judged = [_judge(c, interval, i, episodes=episodes, believed=not failed) for i, c in enumerate(problem.constraints)]
+    verdict, reason = _together(judged, failed)
+    return Certificate(
+        verdict=verdict,
+        reason=reason,
+        advice=[check.advice for check in failed] + [c.advice for c in judged if c.advice],
+        guarantee=chosen.guarantee(problem),
+        method=chosen.name,
+        confidence=confidence,
+        error=error,
+        look=look or 1,
+        episodes=episodes,
+        constraints=judged,
+        checks=checks,
+        seed=seed,
+        dataset=dataset.fingerprint,
+        policy=fingerprint(policy, dataset),
+    )
+
+
+def spent(error: float, look: int | None) -> float:
+    """Return what a look at held-out data may err by, so that all looks together keep to `error`."""
+    if look is None:
+        return error
+    if look < 1:
+        raise ArgumentError(f"look is {look}: the first is 1")
+    return FIRST * error if look == 1 else (1 - FIRST) * error / 2 ** (look - 1)
+
+
+def fingerprint(policy: Policy, dataset: Dataset) -> str:
+    """SHA-256 of what a policy does in the states of a log."""
+    digest = hashlib.sha256()
+    states = np.arange(dataset.n_states) if dataset.n_states is not None else dataset.states
+    for member, weight in members_of(policy):
+        digest.update(np.float64(weight).tobytes())
+        digest.update(np.round(probabilities_of(member, states, dataset.n_actions), 9).tobytes())
+    return digest.hexdigest()
+
+
+def _judge(constraint: AtMost, interval: Interval, i: int, *, episodes: int, believed: bool) -> Judged:
+    """Judge one constraint; inside, less is better and limits are upper limits."""
+    sign = constraint.sign
+    estimate, error, lower, upper = (float(column[i]) for column in interval)
+    limit, side = sign * constraint.limit, "upper" if sign > 0 else "lower"
+    at, most, least, allowed = (f"{sign * value:.4g}" for value in (estimate, upper, lower, limit))
+    verdict: Verdict = "inconclusive"
+    advice = f"a limit of {_outward(sign * upper, sign)} would pass"
+    if not math.isfinite(upper):
+        reason, advice = "no bound could be had", ""
+    elif upper <= limit:
+        verdict = "pass" if believed else "inconclusive"
+        reason, advice = f"its {side} bound {most} keeps the limit {allowed}", ""
+    elif lower > limit:
+        verdict = "fail" if believed else "inconclusive"
+        reason = f"even its other bound, {least}, breaks the limit {allowed}"
+        advice += "; or learn again with more margin, and judge on new episodes"
+    else:
+        reason = f"it is estimated at {at}, but its {side} bound {most} breaks the limit {allowed}"
+        if estimate < limit:
+            needed = math.ceil(episodes * ((upper - estimate) / (limit - estimate)) ** 2)
+            advice = f"about {needed:,} held-out episodes like these {episodes:,} would show it, if it is; {advice}"
+    return Judged(
+        name=constraint.name,
+        words="at most" if sign > 0 else "at least",
+        limit=constraint.limit,
+        estimate=_number(sign * estimate),
+        standard_error=_number(error),
+        bound=_number(sign * upper),
+        other_bound=_number(sign * lower),
+        verdict=verdict,
+        reason=f"{constraint.name}: {reason}",
+        advice=f"{constraint.name}: {advice}" if advice and believed else "",
+    )
+
+
+def _number(value: float) -> float | None:
+    return value + 0.0 if math.isfinite(value) else None
+
+
+def _outward(value: float, sign: float) -> str:
+    """Round to three digits, away from what would not pass."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    unit = 10.0 ** (math.floor(math.log10(abs(value))) - 2)
+    return f"{(math.ceil if sign > 0 else math.floor)(value / unit) * unit:.3g}"
+
+
+def _together(judged: list[Judged], failed: list[Check]) -> tuple[Verdict, str]:
+    if failed:
+        return "inconclusive", "the held-out episodes cannot tell: " + "; ".join(check.words for check in failed)
+    verdicts: tuple[Verdict, ...] = ("fail", "inconclusive", "pass")
+    verdict = next(v for v in verdicts if any(c.verdict == v for c in judged))
+    return verdict, "; ".join(c.reason for c in judged if c.verdict == verdict)

@@ -1,0 +1,195 @@
+"""Reasons not to believe a bound. Each is measured on the same held-out episodes; one that fails forbids a pass."""
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from bridle.arrays import FloatArray
+from bridle.certification.methods import Method, default_functions
+from bridle.errors import ArgumentError, DataError, DivergenceError, EndlessPolicyError
+from bridle.evaluation.doubly_robust import Corrected, contributions_of, corrected
+from bridle.evaluation.episodes import Episodes
+from bridle.evaluation.fqe import FQE
+from bridle.evaluation.importance import concentration, ratios
+from bridle.evaluation.propensities import Propensities, propensities_of
+from bridle.evaluation.refits import Refits
+from bridle.evaluation.tabular_refits import Visits
+from bridle.functions import Tabular
+from bridle.policies import members_of, probabilities_of
+from bridle.problem import Problem
+from bridle.protocols import FunctionClass, Policy
+from bridle.support import Support
+
+EPISODES = 30  # fewer say little of a spread
+UNSUPPORTED = 0.001  # share of visits to what the held-out episodes never show
+FEW, RARE = 5, 0.01  # share of visits to pairs that they show fewer than so many times
+DOMINANT = 0.1  # share of a single episode in the variance, or in all weights
+EFFECTIVE = 100  # episodes of equal weight that the weighed ones stand for
+FAR = 2.5  # standard errors of a mean weight from one
+APART = 4.0  # standard errors between estimators, or of a mean Bellman error from zero
+MORE_SUPPORT = "raise the support rule, so that the policy keeps to what is logged often, or log more of it"
+
+
+class Check(BaseModel):
+    """One diagnostic: what was measured, what it may be, and what it means."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    value: float
+    limit: float
+    ok: bool
+    words: str  # what was found
+    advice: str = ""  # what to do where it fails
+
+
+def diagnose(problem: Problem, policy: Policy, method: Method, rng: np.random.Generator) -> list[Check]:
+    """Measure all that applies to a method."""
+    checks = [_episodes(problem)]
+    functions = getattr(method, "functions", None) or default_functions(problem)
+    propensities = getattr(method, "propensities", None) or _propensities(problem)
+    support = getattr(method, "support", None) or Support()
+    effective = 0.0
+    if propensities is not None:
+        episodes = Episodes.of(problem)
+        weights = ratios(problem, policy, propensities)[episodes.last]
+        effective, largest = concentration(episodes.weights * weights)
+        if method.weighs:
+            checks += [_effective(effective), _largest(largest), _mean_weight(weights)]
+    try:
+        if problem.dataset.n_states is not None:
+            visits = Refits.of(problem, policy, Tabular(), support).visits()
+            checks += [_unsupported(problem, visits), *([] if method.weighs else [_rare(problem, visits)])]
+        else:
+            checks.append(_unlikely(problem, policy, support))
+        parts = _parts(problem, policy, functions, propensities, rng)
+        checks.append(_bellman(problem, parts, blocking=not method.weighs))
+        if not method.weighs:  # (of weighed sums, those without a dominant episode are those that lack it)
+            values, influence = Refits.of(problem, policy, functions, support).point()
+            checks.append(_dominant(influence[:, 1:]))
+            if effective >= EFFECTIVE:
+                checks.append(_disagreement(problem, values, influence, parts))
+    except (DivergenceError, EndlessPolicyError) as reason:
+        words = f"the policy's values are not defined: {reason}"
+        checks.append(_at_most("divergence", 1.0, 0.0, words, "choose other features, more ridge or a lower discount"))
+    return checks
+
+
+def _at_most(name: str, value: float, limit: float, words: str, advice: str, *, blocking: bool = True) -> Check:
+    return Check(name=name, value=value, limit=limit, ok=value <= limit or not blocking, words=words, advice=advice)
+
+
+def _at_least(name: str, value: float, limit: float, words: str, advice: str) -> Check:
+    return Check(name=name, value=value, limit=limit, ok=value >= limit, words=words, advice=advice)
+
+
+def _propensities(problem: Problem) -> Propensities | None:
+    try:
+        return propensities_of(problem.dataset)
+    except (ArgumentError, DataError):
+        return None
+
+
+def _episodes(problem: Problem) -> Check:
+    count = len(Episodes.of(problem))
+    return _at_least("episodes", count, EPISODES, f"{count} held-out episodes", f"hold out at least {EPISODES}")
+
+
+def _effective(effective: float) -> Check:
+    words = f"weighed by how likely the policy makes them, the episodes stand for {effective:.1f} of equal weight"
+    advice = "few logged episodes are like the policy's: choose a policy closer to behaviour, or refit FQE (fqe-...)"
+    return _at_least("effective episodes", effective, EFFECTIVE, words, advice)
+
+
+def _largest(largest: float) -> Check:
+    words = f"one episode has {largest:.1%} of all weight"
+    return _at_most("largest weight", largest, DOMINANT, words, "hold out more episodes that are like the policy's")
+
+
+def _mean_weight(weights: FloatArray) -> Check:
+    """Weights are 1 on average; where they fall short, the episodes that the policy would have are missing."""
+    spread = float(weights.std()) / np.sqrt(weights.size)
+    apart = abs(float(weights.mean()) - 1) / spread if spread > 0 else (0.0 if weights.mean() == 1 else np.inf)
+    words = f"the mean weight is {weights.mean():.3g}, {apart:.1f} standard errors from 1"
+    return _at_most("mean weight", min(apart, 1e6), FAR, words, "check the propensities, or hold out more episodes")
+
+
+def _unsupported(problem: Problem, visits: Visits) -> Check:
+    share = visits.share(0.5)
+    words = f"{share:.2%} of the policy's decisions are of a kind that the held-out episodes never show"
+    words += f" (most often {_where(problem, visits, 0.5)}); they count at their worst" if share > 0 else ""
+    return _at_most("unsupported decisions", share, UNSUPPORTED, words, MORE_SUPPORT)
+
+
+def _rare(problem: Problem, visits: Visits) -> Check:
+    share = visits.share(FEW)
+    words = f"{share:.2%} of the policy's decisions were logged fewer than {FEW} times in the held-out episodes"
+    words += f" (most often {_where(problem, visits, FEW)})" if share > 0 else ""
+    return _at_most("rare decisions", share, RARE, words, MORE_SUPPORT)
+
+
+def _where(problem: Problem, visits: Visits, below: float) -> str:
+    few = np.flatnonzero(visits.counts < below)
+    most = few[np.argmax(visits.visits[few])]
+    state, action = visits.states[most], visits.actions[most]
+    return f"{problem.dataset.action_labels[action]} in state {problem.dataset.state_labels[state]}"
+
+
+def _unlikely(problem: Problem, policy: Policy, support: Support) -> Check:
+    """Weigh what the policy would do in the logged states by whether behaviour does it at all."""
+    states, n_actions = problem.dataset.states, problem.dataset.n_actions
+    refused = ~support.of(problem).allowed(states)
+    share = 0.0
+    for member, weight in members_of(policy):
+        share += weight * float((probabilities_of(member, states, n_actions) * refused).sum(axis=1).mean())
+    words = f"{share:.2%} of the policy's decisions in the logged states are hardly ever taken there"
+    return _at_most("unsupported decisions", share, RARE, words, MORE_SUPPORT)
+
+
+def _dominant(influence: FloatArray) -> Check:
+    squares = influence**2
+    total = squares.sum(axis=0)
+    shares = np.divide(squares.max(axis=0), total, out=np.zeros_like(total), where=total > 0)
+    share = float(shares.max(initial=0.0))
+    words = f"one episode makes {share:.1%} of a bound's variance"
+    return _at_most("dominant episode", share, DOMINANT, words, "hold out more episodes, or raise the support rule")
+
+
+def _parts(
+    problem: Problem,
+    policy: Policy,
+    functions: FunctionClass,
+    propensities: Propensities | None,
+    rng: np.random.Generator,
+) -> list[Corrected]:
+    """Return each member's Q, fitted on other episodes than those it is held against."""
+    direct = FQE(functions, support=Support(0, 0))
+    return list(corrected(problem, policy, propensities, direct, rng=rng))
+
+
+def _disagreement(problem: Problem, values: FloatArray, influence: FloatArray, parts: list[Corrected]) -> Check:
+    """Compare with the doubly robust estimate, episode by episode: the two must differ by chance only."""
+    episodes = Episodes.of(problem)
+    each = contributions_of(episodes, parts)
+    weights = episodes.weights
+    other = weights @ each / weights.sum()
+    apart = influence - (each - other)
+    errors = np.sqrt((weights**2) @ apart**2) / weights.sum()
+    worst = float(np.divide(np.abs(values - other), errors, out=np.zeros_like(errors), where=errors > 0)[1:].max())
+    words = f"fitted and doubly robust estimates lie {worst:.1f} standard errors apart"
+    advice = "one of the two is wrong: use a richer function class or better propensities"
+    return _at_most("disagreement", worst, APART, words, advice)
+
+
+def _bellman(problem: Problem, parts: list[Corrected], *, blocking: bool) -> Check:
+    """Look at the mean errors of Q's targets, over all rows and by action; what is corrected anyway blocks nothing."""
+    episodes, worst = Episodes.of(problem), 0.0
+    for part in parts:
+        residuals = part.residuals[:, 1:]
+        for action in range(-1, episodes.n_actions):
+            sums = episodes.sums(residuals if action < 0 else residuals * (episodes.actions == action)[:, None])
+            spread = sums.std(axis=0, ddof=1) * np.sqrt(len(sums))
+            scores = np.divide(np.abs(sums.sum(axis=0)), spread, out=np.zeros_like(spread), where=spread > 0)
+            worst = max(worst, float(scores.max()))
+    words = f"fitted on other episodes, mean Bellman errors lie up to {worst:.1f} standard errors from zero"
+    advice = "the function class cannot hold these values: use a richer one, or a doubly robust method"
+    return _at_most("Bellman error", worst, APART, words, advice, blocking=blocking)

@@ -1,0 +1,290 @@
+"""Ways to bound a policy's constraints from above on data that did not choose it; each names its guarantee.
+
+`fitted` refits FQE on episodes drawn anew; `sampled` bounds the mean of what each episode says, weighed (PDIS) or
+doubly robust (DR). Errors are those of all constraints together.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, Protocol
+
+import numpy as np
+from scipy import stats
+
+from bridle.arrays import FloatArray, require_counts, require_positive
+from bridle.certification.samples import (
+    Interval,
+    bernstein,
+    betting,
+    require_inside,
+    resampled,
+    standard_errors,
+    student,
+    studentised,
+)
+from bridle.errors import ArgumentError
+from bridle.evaluation.doubly_robust import contributions
+from bridle.evaluation.episodes import Episodes
+from bridle.evaluation.fqe import FQE
+from bridle.evaluation.importance import ratios
+from bridle.evaluation.propensities import Propensities, propensities_of
+from bridle.evaluation.refits import Refits, draws
+from bridle.functions import Linear, Tabular
+from bridle.problem import Problem
+from bridle.protocols import FunctionClass, Policy
+from bridle.support import Support
+
+Guarantee = Literal["finite-sample", "asymptotic", "heuristic"]
+Kind = Literal["studentised", "pivotal", "bias-corrected", "t"]
+BoundKind = Literal["studentised", "t", "bernstein", "betting"]
+REPLICATES = 1000
+TAIL = 40  # replicates that should lie beyond a bound
+
+
+class Method(Protocol):
+    """Bounds every constraint of a problem for one policy."""
+
+    @property
+    def name(self) -> str:
+        """What the certificate calls it."""
+        ...
+
+    @property
+    def weighs(self) -> bool:
+        """Whether it stands or falls with the weights of episodes (else with refits of Q)."""
+        ...
+
+    def guarantee(self, problem: Problem) -> Guarantee:
+        """Say what is known of its error rate."""
+        ...
+
+    def estimate(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Return the values (1 + m,) of objective and constraints that bounds are built around, and their errors."""
+        ...
+
+    def __call__(self, problem: Problem, policy: Policy, *, error: float, rng: np.random.Generator) -> Interval:
+        """Bound all constraints (m,) so that none is wrong with probability 1 - `error`, from either side."""
+        ...
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """FQE, refitted on episodes drawn anew.
+
+    kind: "studentised" measures replicates in their own standard errors; "pivotal" reflects their distribution;
+        "bias-corrected" shifts and accelerates it (BCa); "t" trusts the normal limit and needs no replicates
+    """
+
+    kind: Kind = "studentised"
+    functions: FunctionClass = field(default_factory=Tabular)
+    support: Support = field(default_factory=Support)
+    replicates: int = REPLICATES
+    weighs = False
+
+    def __post_init__(self) -> None:
+        require_counts(replicates=self.replicates)
+
+    @property
+    def name(self) -> str:
+        """What the certificate calls it."""
+        return f"fqe-{self.kind}"
+
+    def guarantee(self, problem: Problem) -> Guarantee:
+        """Tables can hold any Q, so the error vanishes with more data; a smaller class may miss it for ever."""
+        del problem
+        return "asymptotic" if isinstance(self.functions, Tabular) else "heuristic"
+
+    def __call__(self, problem: Problem, policy: Policy, *, error: float, rng: np.random.Generator) -> Interval:
+        """Bound all constraints."""
+        return self.bound(self.replicate(problem, policy, error=error, rng=rng), error)
+
+    def estimate(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Fit once; the standard errors are those of the influence of each episode."""
+        del rng  # closed forms leave nothing to chance
+        refits = Refits.of(problem, policy, self.functions, self.support)
+        values, influence = refits.point()
+        return values, standard_errors(influence, refits.weights)
+
+    def replicate(self, problem: Problem, policy: Policy, *, error: float, rng: np.random.Generator) -> "Replicates":
+        """Refit on as many samples of the episodes as bounds at `error` need."""
+        refits = Refits.of(problem, policy, self.functions, self.support)
+        values, influence = (column[..., 1:] for column in refits.point())
+        errors = standard_errors(influence, refits.weights)
+        count = 0 if self.kind == "t" else _enough(self.replicates, error / problem.n_constraints)
+        found, their_errors = (column[:, 1:] for column in refits(draws(len(influence), count, rng)))
+        return Replicates(values, errors, influence, refits.weights, found, their_errors)
+
+    def bound(self, fits: "Replicates", error: float) -> Interval:
+        """Bound all constraints by replicates that may serve other kinds as well."""
+        values, errors, each = fits.values, fits.errors, error / fits.values.size
+        if self.kind == "t":
+            return student(values, errors, fits.weights, each)
+        if self.kind == "studentised":
+            return studentised(values, errors, fits.replicates, fits.their_errors, error)
+        if self.kind == "pivotal":
+            low, high = (2 * values - np.quantile(fits.replicates, level, axis=0) for level in (1 - each, each))
+        else:
+            low, high = (_accelerated(values, fits.influence, fits.replicates, level) for level in (each, 1 - each))
+        return Interval(values, errors, low, high)
+
+
+class Replicates(NamedTuple):
+    """A fit and its refits."""
+
+    values: FloatArray  # (m,)
+    errors: FloatArray  # (m,)
+    influence: FloatArray  # (e, m)
+    weights: FloatArray  # (e,)
+    replicates: FloatArray  # (B, m)
+    their_errors: FloatArray  # (B, m)
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """The mean of what each episode says of the policy.
+
+    estimator: "pdis", or "dr": cross-fitted with FQE of `functions`, its standard error by the influence function
+    bound: "t" and "studentised" are asymptotic, the latter the wider of two: as they are, and with the known mean of
+        the weights as a control variate, for a log may lack the few episodes that would weigh most. "bernstein" and
+        "betting" hold at any size, for costs of one sign whose constraints declare a `range`, and weights that never
+        exceed the declared `largest_weight`
+    """
+
+    estimator: Literal["pdis", "dr"] = "dr"
+    bound: BoundKind = "studentised"
+    functions: FunctionClass | None = None
+    propensities: Propensities | None = None
+    largest_weight: float | None = None
+    replicates: int = REPLICATES
+    folds: int = 5
+    weighs = True
+
+    def __post_init__(self) -> None:
+        require_counts(replicates=self.replicates, folds=self.folds)
+        if self.largest_weight is not None:
+            require_positive(largest_weight=self.largest_weight)
+
+    @property
+    def name(self) -> str:
+        """What the certificate calls it."""
+        return f"{self.estimator}-{self.bound}"
+
+    def guarantee(self, problem: Problem) -> Guarantee:
+        """Judge by the propensities: logged ones are known, counts in finite states are right in the end."""
+        known = problem.dataset.propensities is not None and self.propensities is None
+        if not known and problem.dataset.n_states is None:
+            return "heuristic"
+        return "finite-sample" if known and self.bound in ("bernstein", "betting") else "asymptotic"
+
+    def __call__(self, problem: Problem, policy: Policy, *, error: float, rng: np.random.Generator) -> Interval:
+        """Bound all constraints."""
+        weights = Episodes.of(problem).weights
+        each = self.each(problem, policy, rng)[:, 1:]
+        m = problem.n_constraints
+        if self.bound in ("bernstein", "betting"):
+            low, high = self._range(problem)
+            names = [c.name for c in problem.constraints]
+            require_inside(each, low, high, names)
+            if not (weights == weights[0]).all():
+                raise ArgumentError(f"{self.name} needs episodes that all count the same: their weights differ")
+            return (bernstein if self.bound == "bernstein" else betting)(each, low, high, error / m)
+        if self.bound == "t":
+            values = weights @ each / weights.sum()
+            return student(values, standard_errors(each - values, weights), weights, error / m)
+        drawn = draws(len(each), _enough(self.replicates, error / m), rng)
+        plain = resampled(each, weights, drawn, error)
+        whole = ratios(problem, policy, self._propensities(problem))[Episodes.of(problem).last]
+        known = resampled(_calibrated(each, whole, weights), weights, drawn, error)
+        return plain._replace(lower=np.minimum(plain.lower, known.lower), upper=np.maximum(plain.upper, known.upper))
+
+    def estimate(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Average over episodes."""
+        weights, each = Episodes.of(problem).weights, self.each(problem, policy, rng)
+        values = weights @ each / weights.sum()
+        return values, standard_errors(each - values, weights)
+
+    def each(self, problem: Problem, policy: Policy, rng: np.random.Generator) -> FloatArray:
+        """(e, 1 + m) what every episode says of the objective and every constraint."""
+        propensities = self._propensities(problem)
+        if self.estimator == "pdis":
+            episodes = Episodes.of(problem)
+            weighed = (episodes.factors * ratios(problem, policy, propensities))[:, None] * episodes.costs
+            return episodes.sums(weighed)
+        direct = FQE(self.functions or default_functions(problem), support=Support(0, 0))
+        return contributions(problem, policy, propensities, direct, folds=self.folds, rng=rng)
+
+    def _propensities(self, problem: Problem) -> Propensities:
+        return self.propensities or problem.once("propensities", lambda: propensities_of(problem.dataset))
+
+    def _range(self, problem: Problem) -> tuple[FloatArray, FloatArray]:
+        """Return what an episode's weighed sum can be, by declaration."""
+        if self.largest_weight is None:
+            raise ArgumentError(
+                f"{self.name} needs largest_weight=, the largest product of policy / propensity that an episode can "
+                "have: at most (1 / smallest propensity) ** steps. It must not be read off the data"
+            )
+        ends = np.empty((problem.n_constraints, 2))
+        for i, c in enumerate(problem.constraints):
+            if c.range is None or c.range[0] < 0 < c.range[1]:
+                raise ArgumentError(
+                    f"{self.name} needs the range of {c.name!r}, and costs of one sign: AtMost(..., range=(0, largest))"
+                )
+            ends[i] = sorted(c.sign * end for end in (min(c.range[0], 0.0), max(c.range[1], 0.0)))
+        low, high = self.largest_weight * ends.T
+        if self.estimator == "pdis":
+            return low, high
+        if problem.discount == 1:
+            raise ArgumentError(f"{self.name} has no range at discount 1: use a discount below 1, or pdis")
+        size = self.largest_weight * np.abs(ends).max(axis=1) / (1 - problem.discount)
+        return low - 2 * size, high + 2 * size
+
+
+def default_functions(problem: Problem) -> FunctionClass:
+    """Return tables for finite states, else a linear class."""
+    return Linear() if problem.dataset.n_states is None else Tabular()
+
+
+_KINDS: tuple[Kind, ...] = ("studentised", "pivotal", "bias-corrected", "t")
+_BOUNDS: tuple[BoundKind, ...] = ("studentised", "t", "bernstein", "betting")
+_ALL: list[Method] = [Fitted(kind) for kind in _KINDS]
+_ALL += [Sampled("dr", bound) for bound in _BOUNDS] + [Sampled("pdis", bound) for bound in _BOUNDS]
+METHODS: dict[str, Method] = {method.name: method for method in _ALL}
+
+
+def method_of(method: str | Method | None, problem: Problem) -> Method:
+    """Return a method by its name; by default what covered best: refits in finite states, else doubly robust."""
+    if method is None:
+        return METHODS["dr-studentised" if problem.dataset.n_states is None else "fqe-studentised"]
+    if not isinstance(method, str):
+        return method
+    if method not in METHODS:
+        raise ArgumentError(f"no method is called {method!r}: choose from {', '.join(METHODS)}")
+    found = METHODS[method]
+    if isinstance(found, Fitted) and problem.dataset.n_states is None:
+        return Fitted(found.kind, Linear())
+    return found
+
+
+def _calibrated(each: FloatArray, whole: FloatArray, weights: FloatArray) -> FloatArray:
+    """(e, k) less what the weights (e,) of whole episodes explain of it: their mean is known to be 1."""
+    shares = weights / weights.sum()
+    spread = whole - shares @ whole
+    variance = shares @ spread**2
+    if variance == 0:
+        return each
+    return each - np.outer(whole - 1, shares * spread @ each / variance)
+
+
+def _enough(replicates: int, level: float) -> int:
+    return max(replicates, math.ceil(TAIL / level))
+
+
+def _accelerated(values: FloatArray, influence: FloatArray, replicates: FloatArray, level: float) -> FloatArray:
+    """(k,) the bias-corrected and accelerated quantile of replicates (B, k) (Efron 1987)."""
+    count = len(replicates)
+    below = np.clip((replicates < values).mean(axis=0), 0.5 / count, 1 - 0.5 / count)
+    shift, wanted = stats.norm.ppf(below), stats.norm.ppf(level)
+    squares = (influence**2).sum(axis=0) ** 1.5
+    speed = np.divide((influence**3).sum(axis=0), 6 * squares, out=np.zeros_like(squares), where=squares > 0)
+    levels = stats.norm.cdf(shift + (shift + wanted) / np.maximum(1 - speed * (shift + wanted), 1e-3))
+    return np.array([np.quantile(column, at) for column, at in zip(replicates.T, levels, strict=True)])

@@ -1,0 +1,132 @@
+"""One-sided bounds on the mean of independent episodes, of one column each; (e, k) in, (k,) out.
+
+Asymptotic: Student's t, and the studentised bootstrap, which allows for skewness. Finite-sample: empirical Bernstein
+(Maurer & Pontil 2009) and betting (Waudby-Smith & Ramdas 2024); these take a declared range, never the sample's own.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from bridle.arrays import FloatArray
+from bridle.errors import ArgumentError
+
+STAKE = 0.75  # of what could be lost in one bet
+HALVINGS = 50  # of an interval in search of a bound
+
+
+class Interval(NamedTuple):
+    """What is believed of each mean, and how far from above and from below, each by itself."""
+
+    estimates: FloatArray  # (k,)
+    errors: FloatArray  # (k,) standard errors
+    lower: FloatArray  # (k,)
+    upper: FloatArray  # (k,)
+
+
+def standard_errors(influence: FloatArray, weights: FloatArray) -> FloatArray:
+    """(k,) of a weighted mean whose episodes each add influence (e, k), on average nothing."""
+    shares = weights / weights.sum()
+    freedom = max(1 - shares @ shares, 1e-12)
+    return np.asarray(np.sqrt((shares**2) @ influence**2 / freedom))
+
+
+def student(estimates: FloatArray, errors: FloatArray, weights: FloatArray, error: float) -> Interval:
+    """Trust the normal limit, with as many degrees of freedom as there are episodes less one."""
+    freedom = max(weights.sum() ** 2 / (weights @ weights) - 1, 1.0)
+    width = errors * float(stats.t.ppf(1 - error, freedom))
+    return Interval(estimates, errors, estimates - width, estimates + width)
+
+
+def studentised(
+    estimates: FloatArray, errors: FloatArray, replicates: FloatArray, their_errors: FloatArray, error: float
+) -> Interval:
+    """Measure each replicate's distance (B, k) in its own standard errors, and allow for what these show.
+
+    `error` is that of all columns together: each is given the same level, the largest at which all hold at once in
+    the replicates. (Beran 1988; never less than Bonferroni's, and more where columns move together.)
+    """
+    certain = errors > 0
+    distances = np.divide(
+        replicates - estimates, their_errors, out=np.zeros_like(replicates), where=their_errors > 1e-9 * errors
+    )
+    if not certain.any():
+        return Interval(estimates, errors, estimates, estimates)
+    below = _joint_level(distances[:, certain], error)
+    above = _joint_level(-distances[:, certain], error)
+    width_up = -errors * np.quantile(distances, below, axis=0)
+    width_down = errors * np.quantile(distances, 1 - above, axis=0)
+    return Interval(estimates, errors, estimates - np.maximum(width_down, 0), estimates + np.maximum(width_up, 0))
+
+
+def resampled(each: FloatArray, weights: FloatArray, drawn: FloatArray, error: float) -> Interval:
+    """Bound the weighted means of (e, k) by the studentised bootstrap, episodes drawn (B, e) times."""
+    values = weights @ each / weights.sum()
+    counted = drawn * weights
+    total = counted.sum(axis=1, keepdims=True)
+    replicates = counted @ each / total
+    squared = counted * weights
+    squares = squared @ each**2 - 2 * replicates * (squared @ each) + replicates**2 * squared.sum(axis=1, keepdims=True)
+    their_errors = np.sqrt(np.maximum(squares, 0)) / total
+    return studentised(values, standard_errors(each - values, weights), replicates, their_errors, error)
+
+
+def _joint_level(distances: FloatArray, error: float) -> float:
+    """Return the level of each column at which the lowest `error` of replicates lie under any of their quantiles."""
+    count, k = distances.shape
+    ranks = (stats.rankdata(distances, axis=0) - 0.5) / count
+    return float(np.clip(np.quantile(ranks.min(axis=1), error), error / k, error))
+
+
+def bernstein(each: FloatArray, low: FloatArray, high: FloatArray, error: float) -> Interval:
+    """Bound means of values known to lie in [low, high] (k,), from at least two episodes."""
+    n = len(each)
+    mean, variance = each.mean(axis=0), each.var(axis=0, ddof=1)
+    log = np.log(2 / error)
+    width = np.sqrt(2 * variance * log / n) + 7 * (high - low) * log / (3 * (n - 1))
+    return Interval(mean, np.sqrt(variance / n), np.maximum(mean - width, low), np.minimum(mean + width, high))
+
+
+def betting(each: FloatArray, low: FloatArray, high: FloatArray, error: float) -> Interval:
+    """Bound means of values known to lie in [low, high] (k,): a mean is refuted by winning against it."""
+    scaled = (each - low) / (high - low)
+    upper = np.array([1 - _refuted_below(1 - column, error) for column in scaled.T])
+    lower = np.array([_refuted_below(column, error) for column in scaled.T])
+    mean, errors = each.mean(axis=0), each.std(axis=0, ddof=1) / np.sqrt(len(each))
+    return Interval(mean, errors, low + lower * (high - low), low + upper * (high - low))
+
+
+def _refuted_below(values: FloatArray, error: float) -> float:
+    """Return the largest mean that bets on a greater one refute, of values in [0, 1] (or above 0, with no end)."""
+    n = values.size
+    counts = np.arange(1, n + 1)
+    means = (0.5 + np.cumsum(values)) / (1 + counts)
+    variances = (0.25 + np.cumsum((values - means) ** 2)) / (1 + counts)
+    before = np.append(0.25, variances[:-1])  # each bet knows only what came before
+    bets = np.sqrt(2 * np.log(1 / error) / (n * before))
+
+    def refuted(mean: float) -> bool:
+        gains = np.log1p(np.minimum(bets, STAKE / mean) * (values - mean))
+        return bool(np.maximum.accumulate(np.cumsum(gains))[-1] >= np.log(1 / error))
+
+    low, high = 0.0, float(values.mean())
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        if middle <= 0 or not refuted(middle):
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def require_inside(each: FloatArray, low: FloatArray, high: FloatArray, names: list[str]) -> None:
+    """Raise where an episode lies outside of what was declared: then the declaration is wrong, and so is the bound."""
+    for column, name in enumerate(names):
+        for value, wrong in ((each[:, column].min(), "below"), (each[:, column].max(), "above")):
+            slack = 1e-9 * (high[column] - low[column])
+            if value < low[column] - slack or value > high[column] + slack:
+                raise ArgumentError(
+                    f"an episode has a (weighed) sum of {value:.6g} of {name!r}, {wrong} the declared range "
+                    f"[{low[column]:.6g}, {high[column]:.6g}]: declare a range that every episode keeps"
+                )

@@ -1,0 +1,114 @@
+"""Fitted evaluation under other weights of the episodes: many refits at once, and what each episode adds to the fit.
+
+The bootstrap weighs episodes by how often a replicate draws them. In classes with a closed form a refit is a small
+linear system, so replicates are solved together, for all costs and from the same sums over the log.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from bridle.arrays import FloatArray
+from bridle.errors import ArgumentError
+from bridle.evaluation.episodes import Episodes
+from bridle.evaluation.linear_refits import LinearRefit
+from bridle.evaluation.tabular_refits import TabularRefit, Visits
+from bridle.functions import Linear, Tabular
+from bridle.policies import members_of
+from bridle.problem import Problem
+from bridle.protocols import FunctionClass, Policy
+from bridle.support import Support
+
+CHUNK = 1 << 22  # numbers that a block of replicates may take
+FAINT = 1e-7  # weight that an episode keeps in every replicate: a pair that none of those drawn shows stays what it was
+
+
+class Fitted(NamedTuple):
+    """What refits say."""
+
+    values: FloatArray  # (B, 1 + m)
+    errors: FloatArray  # (B, 1 + m) standard errors by the influence of each episode
+
+
+class Member(Protocol):
+    """One policy whose evaluation can be refitted under any weights of the episodes."""
+
+    size: int  # numbers that one replicate takes
+    k: int
+
+    def refit(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return values (B, k) and the influence (B, e, k) of each episode, of weights (B, e)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Refits:
+    """The fitted values of a policy as a function of how much each episode counts; a mixture's members are weighed."""
+
+    members: tuple[tuple[Member, float], ...]
+    weights: FloatArray  # (e,) as logged
+
+    @classmethod
+    def of(cls, problem: Problem, policy: Policy, functions: FunctionClass, support: Support | None = None) -> "Refits":
+        """Gather all that does not depend on the weights."""
+        evidence = (support or Support()).of(problem)
+        episodes = Episodes.of(problem)
+
+        def build(member: Policy) -> Member:
+            if isinstance(functions, Tabular):
+                return TabularRefit(problem, member, evidence)
+            if isinstance(functions, Linear):
+                return LinearRefit(problem, member, functions, evidence)
+            raise ArgumentError(
+                f"{type(functions).__name__} has no closed form to refit many times at once: "
+                "use Tabular or Linear, or a method that does not bootstrap"
+            )
+
+        built = tuple((build(member), weight) for member, weight in members_of(policy) if weight > 0)
+        return cls(built, episodes.weights)
+
+    def point(self) -> tuple[FloatArray, FloatArray]:
+        """Return the values (k,) and the influence (e, k) of each episode, of mean zero, of the log as it is."""
+        values, influence = self._refit(self.weights[None])
+        return values[0], influence[0]
+
+    def visits(self) -> Visits:
+        """Return where the policy goes, each member by its share; only tables tell."""
+        parts = [
+            (member.visits(self.weights), share) for member, share in self.members if isinstance(member, TabularRefit)
+        ]
+        weighed = [found._replace(visits=share * found.visits) for found, share in parts]
+        return Visits(*(np.concatenate(columns) for columns in zip(*weighed, strict=True)))
+
+    def errors(self, weights: FloatArray, influence: FloatArray) -> FloatArray:
+        """(B, k) standard errors of refits with weights (B, e) and influence (B, e, k)."""
+        drawn = weights / self.weights  # a row drawn twice counts twice in the sum, not fourfold
+        squares = np.einsum("be,bek->bk", drawn, (self.weights[:, None] * influence) ** 2)
+        return np.asarray(np.sqrt(squares) / weights.sum(axis=1, keepdims=True))
+
+    def __call__(self, drawn: FloatArray) -> Fitted:
+        """Refit under multiplicities (B, e) of the episodes."""
+        if len(drawn) == 0:
+            none = np.empty((0, self.members[0][0].k))
+            return Fitted(none, none)
+        values, errors = [], []
+        block = max(1, CHUNK // max(member.size for member, _ in self.members))
+        for start in range(0, len(drawn), block):
+            weights = (drawn[start : start + block] + FAINT) * self.weights
+            value, influence = self._refit(weights)
+            values.append(value)
+            errors.append(self.errors(weights, influence))
+        return Fitted(np.concatenate(values), np.concatenate(errors))
+
+    def _refit(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        parts = [(share, *member.refit(weights)) for member, share in self.members]
+        return (
+            np.asarray(sum(share * value for share, value, _ in parts)),
+            np.asarray(sum(share * influence for share, _, influence in parts)),
+        )
+
+
+def draws(episodes: int, replicates: int, rng: np.random.Generator) -> FloatArray:
+    """(B, e) how often each episode occurs in samples of all episodes with replacement."""
+    return rng.multinomial(episodes, np.full(episodes, 1 / episodes), size=replicates).astype(np.float64)

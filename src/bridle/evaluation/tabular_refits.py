@@ -1,0 +1,146 @@
+"""Refits of tables: counts of distinct transitions by episode, and the chain that a policy makes of them."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from bridle.arrays import FloatArray, IntArray
+from bridle.errors import EndlessPolicyError
+from bridle.evaluation.episodes import Episodes
+from bridle.evaluation.starts import Starts
+from bridle.policies import probabilities_of
+from bridle.problem import Problem
+from bridle.protocols import ActionMask, Policy
+
+
+class Visits(NamedTuple):
+    """The pairs that a policy comes to: expected discounted visits, and how often each was logged (0: no evidence)."""
+
+    states: IntArray
+    actions: IntArray
+    visits: FloatArray
+    counts: FloatArray
+
+    def share(self, below: float) -> float:
+        """Return the share of visits to pairs logged less often than that."""
+        total = self.visits.sum()
+        return float(self.visits[self.counts < below].sum() / total) if total > 0 else 1.0
+
+
+class TabularRefit:
+    """A table: counts of distinct transitions by episode, and the chain that the policy makes of them."""
+
+    def __init__(self, problem: Problem, policy: Policy, evidence: ActionMask) -> None:
+        episodes = Episodes.of(problem)
+        known = np.flatnonzero(episodes.terminals | episodes.next_observed)
+        states, actions = episodes.states[known], episodes.actions[known]
+        following = np.where(episodes.terminals[known], -1, episodes.next_states[known])
+        self.starts = Starts(problem, episodes)
+        n_states, n_actions = int(problem.dataset.n_states or 0), problem.dataset.n_actions
+        likely = probabilities_of(policy, np.arange(n_states), n_actions)
+        logged = np.zeros((n_states, n_actions), dtype=bool)
+        logged[states, actions] = True
+        followed = np.where(logged, likely * evidence.allowed(np.arange(n_states)), 0.0)
+        lost = np.maximum(likely.sum(axis=1) - followed.sum(axis=1), 0.0)
+        taken = followed[states, actions] > 0
+        place, reached = _reachable(self.starts.states, states[taken], following[taken], n_states)
+        used = np.flatnonzero(taken & (place[states] >= 0))
+        pairs, pair = np.unique(states[used] * n_actions + actions[used], return_inverse=True)
+        moves, move = np.unique(pair * (n_states + 1) + following[used] + 1, return_inverse=True)
+        episode = episodes.episode[known][used]
+        e, self.k = len(episodes), episodes.costs.shape[1]
+        ones = np.ones(used.size)
+        self.pair_counts = sparse.csr_array((ones, (episode, pair)), shape=(e, pairs.size))
+        self.move_counts = sparse.csr_array((ones, (episode, move)), shape=(e, moves.size))
+        costs = episodes.costs[known][used]
+        self.costs = [sparse.csr_array((column, (episode, pair)), shape=(e, pairs.size)) for column in costs.T]
+        self.state = place[pairs // n_actions]  # (pairs,)
+        self.likely = followed.ravel()[pairs]
+        self.move_pair = moves // (n_states + 1)
+        after = moves % (n_states + 1) - 1
+        self.next = np.where(after >= 0, place[after], 0)
+        self.continuation = np.where(after >= 0, problem.discount, 0.0)
+        self.unsupported = lost[reached][:, None] * problem.worst  # (S, k) paid where there is no evidence
+        self.start = place[self.starts.states]
+        self.n_states = reached.size
+        self.size = self.n_states**2 + self.k * (e + 3 * moves.size)
+        cells = self.state[self.move_pair] * self.n_states + self.next
+        amounts = self.likely[self.move_pair] * self.continuation
+        shape = self.n_states**2, moves.size
+        self.chain = sparse.csr_array((amounts, (cells, np.arange(moves.size))), shape=shape)
+        self.by_state = _indicator(self.state, self.n_states)
+        self.by_pair = _indicator(self.move_pair, pairs.size)
+        self.pairs, self.n_actions = pairs, n_actions
+        self.reached, self.lost = reached, np.where(followed[reached] > 0, 0.0, likely[reached])  # (S, A) no evidence
+
+    def visits(self, weights: FloatArray) -> Visits:
+        """Return where the policy goes in the log as it is, and how often that was seen."""
+        pairs = self.pair_counts.T @ weights
+        shares = (self.move_counts.T @ weights) / pairs[self.move_pair]
+        system = np.eye(self.n_states) - (self.chain @ shares).reshape(self.n_states, self.n_states)
+        begins = self.starts.mean(np.eye(self.n_states)[self.start][None], weights[None])[0]
+        states = np.linalg.solve(system.T, begins)
+        place, action = np.nonzero(self.lost)
+        return Visits(
+            states=np.append(self.pairs // self.n_actions, self.reached[place]),
+            actions=np.append(self.pairs % self.n_actions, action),
+            visits=np.append(states[self.state] * self.likely, states[place] * self.lost[place, action]),
+            counts=np.append(pairs, np.zeros(place.size)),
+        )
+
+    def refit(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Solve V = c + P V of every replicate, and follow its visits back to the episodes."""
+        size = self.n_states
+        pairs = (self.pair_counts.T @ weights.T).T  # (B, pairs) occurrences
+        moves = (self.move_counts.T @ weights.T).T
+        shares = moves / pairs[:, self.move_pair]
+        immediate = np.stack([(c.T @ weights.T).T for c in self.costs], axis=2) / pairs[:, :, None]
+        paid = np.stack(
+            [(self.by_state @ (self.likely * column).T).T for column in np.moveaxis(immediate, 2, 0)], axis=2
+        )
+        system = np.eye(size) - (self.chain @ shares.T).T.reshape(-1, size, size)
+        try:
+            values = np.linalg.solve(system, paid + self.unsupported)  # (B, S, k)
+        except np.linalg.LinAlgError:
+            raise EndlessPolicyError(
+                "at discount 1 this policy need not end in the log, so its sums are not defined: use a discount below 1"
+            ) from None
+        at_start = values[:, self.start]
+        value = self.starts.mean(at_start, weights)
+        begins = self.starts.mean(np.eye(size)[self.start][None], weights)  # (B, S)
+        visits = np.linalg.solve(np.swapaxes(system, 1, 2), begins[:, :, None])[:, :, 0]
+        total = weights.sum(axis=1, keepdims=True)
+        ratio = visits[:, self.state] * self.likely * total / pairs  # (B, pairs)
+        influence = np.empty((len(weights), weights.shape[1], self.k))
+        for column in range(self.k):
+            ahead = self.continuation * values[:, self.next, column]
+            q = immediate[:, :, column] + (self.by_pair @ (shares * ahead).T).T
+            later = ratio[:, self.move_pair] * ahead
+            influence[:, :, column] = (
+                self.costs[column] @ ratio.T + self.move_counts @ later.T - self.pair_counts @ (ratio * q).T
+            ).T
+        return value, influence + self.starts.influence(at_start, value)
+
+
+def _reachable(starts: IntArray, states: IntArray, following: IntArray, n_states: int) -> tuple[IntArray, IntArray]:
+    """Return the place (S,) of each state that can come up, -1 for others, and those states."""
+    moves = following >= 0
+    edges = sparse.csr_array(
+        (np.ones(int(moves.sum()), dtype=bool), (following[moves], states[moves])), shape=(n_states, n_states)
+    )
+    reached = np.zeros(n_states, dtype=bool)
+    reached[starts] = True
+    while True:
+        wider = reached | (edges @ reached > 0)
+        if (wider == reached).all():
+            break
+        reached = wider
+    place = np.full(n_states, -1)
+    found = np.flatnonzero(reached)
+    place[found] = np.arange(found.size)
+    return place, found
+
+
+def _indicator(groups: IntArray, size: int) -> sparse.csr_array:
+    return sparse.csr_array((np.ones(groups.size), (groups, np.arange(groups.size))), shape=(size, groups.size))
