@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from bridle.certification import METHODS
 from bridle.errors import ProblemError
 
 SHARE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*%\s*of\s+behaviou?r\s*$")
@@ -84,9 +85,12 @@ class Limit(Section):
     at_most: float | int | str | None = None
     at_least: float | int | str | None = None
     unit: Literal["sum", "per step"] = "sum"
+    range: Annotated[list[Finite], Field(min_length=2, max_length=2)] | None = None  # of an episode's sum, if known
 
     @model_validator(mode="after")
     def _one(self) -> "Limit":
+        if self.range is not None and not self.range[0] < self.range[1]:
+            raise ValueError(f"the range is {self.range}: give the least and the largest sum of an episode")
         if (self.at_most is None) == (self.at_least is None):
             raise ValueError("give either at_most or at_least")
         if isinstance(self.given, str):
@@ -123,12 +127,26 @@ class Learn(Section):
     learner: Literal["cutting-plane", "exponentiated-gradient", "online-gradient-descent"] = "cutting-plane"
     bound: Positive | None = None  # on the multipliers; default: far above any price that the costs suggest
     rate: Positive | None = None  # of the gradient learners
-    min_count: Annotated[float, Field(ge=0)] = 1  # evidence that an action needs in a finite state
-    min_probability: Annotated[float, Field(ge=0, lt=1)] = 0.01  # and elsewhere
+    min_count: Annotated[float, Field(ge=0)] | None = None  # evidence that an action needs in a finite state
+    min_probability: Annotated[float, Field(ge=0, lt=1)] | None = None  # and elsewhere; None: chosen with the margin
+    margin: Literal["auto", "none"] = "auto"  # room under the limits, chosen inside the learning part
     tolerance: Positive = 1e-4
     max_rounds: Annotated[int, Field(ge=1)] = 100
     holdout: Annotated[float, Field(ge=0, lt=1)] = 0.5
     seed: Annotated[int, Field(ge=0)] = 0
+
+
+class Certify(Section):
+    """How to judge on the held-out part; every key has a default."""
+
+    confidence: Annotated[float, Field(gt=0.5, lt=1)] = 0.95
+    method: str | None = None  # default: refits of tables in finite states, doubly robust elsewhere
+
+    @model_validator(mode="after")
+    def _known(self) -> "Certify":
+        if self.method is not None and self.method not in METHODS:
+            raise ValueError(f"no method is called {self.method!r}: choose from {', '.join(METHODS)}")
+        return self
 
 
 class ProblemFile(Section):
@@ -139,6 +157,7 @@ class ProblemFile(Section):
     objective: Objective
     constraint: list[Limit] = []
     learn: Learn = Learn()
+    certify: Certify = Certify()
 
     @model_validator(mode="after")
     def _names(self) -> "ProblemFile":
@@ -194,7 +213,13 @@ def _in_words(mistake: dict[str, Any]) -> str:
 
 
 def _closest(place: list[str]) -> str:
-    sections: dict[str, type[Section]] = {"data": Data, "objective": Objective, "constraint": Limit, "learn": Learn}
+    sections: dict[str, type[Section]] = {
+        "data": Data,
+        "objective": Objective,
+        "constraint": Limit,
+        "learn": Learn,
+        "certify": Certify,
+    }
     section = ProblemFile if len(place) == 1 else sections.get(place[0], ProblemFile)
     near = difflib.get_close_matches(place[-1], list(section.model_fields), n=1)
     return f", did you mean {near[0]}?" if near else f": there are {', '.join(section.model_fields)}"

@@ -29,9 +29,18 @@ def test_three_commands_lead_from_a_table_to_a_report(ward):
     folder, done = ward
     assert [one.code for one in done] == [0, 0, 0]
     assert "16 finite states of severity, lactate" in done[1].out
-    assert "keeps every limit" in done[2].out or "exceeds the limit" in done[2].out
+    assert "keeps every limit: certified" in done[2].out
+    assert "Certificate: pass." in done[2].out
     names = {path.name for path in (folder / "run").iterdir()}
-    assert {"problem.toml", "rounds.jsonl", "solution.json", "summary.json", "report.html", "policy.npz"} <= names
+    assert {
+        "problem.toml",
+        "rounds.jsonl",
+        "solution.json",
+        "summary.json",
+        "report.html",
+        "policy.npz",
+        "certificate.json",
+    } <= names
     assert "vasopressor hours" in (folder / "run" / "report.html").read_text()
 
 
@@ -43,19 +52,43 @@ def test_no_row_is_lost(ward):
     assert card["left_out"]  # some patients were still there when the log stopped
 
 
-def test_what_was_learned_is_near_the_exact_optimum(ward):
-    folder, _ = ward
-    mdp = icu.ward()
-    behaviour = mdp.values(icu.clinicians())
-    limits = [AtMost("vasopressor hours", 0.75 * behaviour["vasopressor hours"]), AtMost("litres of fluid", 2.5)]
-    best = mdp.optimum(objective="death", constraints=limits).values
-    deployed = bridle.load_policy(folder / "run")
+def exact_values(run):
+    """What the policy of a run really does in the ward."""
+    deployed = bridle.load_policy(run)
     order = deployed.encoding.encode(
         pl.DataFrame({"severity": np.repeat(icu.SEVERITIES, 4), "lactate": [*(icu.LACTATES[:3]), None] * 4})
     )
     renamed = [deployed.encoding.actions.index(name) for name in icu.TREATMENTS]
     members = [bridle.TabularPolicy(m.probabilities(order)[:, renamed]) for m in deployed.policy.members]
-    exact = mdp.values(bridle.MixturePolicy(tuple(members), deployed.policy.weights))
+    return icu.ward().values(bridle.MixturePolicy(tuple(members), deployed.policy.weights))
+
+
+def test_what_is_certified_is_true(ward):
+    folder, _ = ward
+    exact = exact_values(folder / "run")
+    certificate = bridle.Certificate.read(folder / "run" / "certificate.json")
+    assert certificate.verdict == "pass"
+    for constraint in certificate.constraints:
+        assert exact[constraint.name] <= constraint.bound <= constraint.limit
+    assert exact["death"] < icu.ward().values(icu.clinicians())["death"]
+
+
+@pytest.fixture(scope="module")
+def close(ward):
+    """A run that aims at the limits themselves."""
+    folder, _ = ward
+    problem = folder / "close.toml"
+    problem.write_text((folder / "icu.toml").read_text() + 'margin = "none"\nmin_count = 30\n')
+    assert bridle_command("fit", problem, "--out", folder / "close").code == 0
+    return folder / "close"
+
+
+def test_without_margin_what_was_learned_is_near_the_exact_optimum(close):
+    mdp = icu.ward()
+    behaviour = mdp.values(icu.clinicians())
+    limits = [AtMost("vasopressor hours", 0.75 * behaviour["vasopressor hours"]), AtMost("litres of fluid", 2.5)]
+    best = mdp.optimum(objective="death", constraints=limits).values
+    exact = exact_values(close)
     assert exact["death"] == pytest.approx(best["death"], abs=0.03)
     for limit in limits:
         assert exact[limit.cost] == pytest.approx(best[limit.cost], rel=0.1)
@@ -160,6 +193,7 @@ def test_maximising_and_at_least_are_minimising_and_at_most_of_the_negative(ward
         "mirrored.toml",
         ('minimize = "death"', 'maximize = "1 - death"\nname = "alive"'),
         ('litres"\nat_most = 2.5 ', '0 - litres"\nat_least = -2.5 '),
+        ("holdout = 0.5", 'margin = "none"\nholdout = 0.5'),
     )
     done = bridle_command("fit", path, "--out", folder / "mirrored")
     assert done.code == 0
@@ -167,11 +201,13 @@ def test_maximising_and_at_least_are_minimising_and_at_most_of_the_negative(ward
     assert costs[0]["goal"] == "maximise"
     assert costs[2]["goal"] == "at least -2.5"
     assert costs[2]["values"]["learned"]["learning"] == pytest.approx(-2.5, abs=1e-3)
+    judged = bridle.Certificate.read(folder / "mirrored" / "certificate.json").constraints[1]
+    assert judged.bound < judged.estimate < judged.other_bound  # of what must be at least so much, from below
 
 
 def test_features_and_averages_per_step_work_too(ward):
     folder, _ = ward
-    log = pl.read_csv(folder / "icu.csv").with_columns(level=pl.col("severity").replace_strict(
+    log = pl.read_csv(folder / "icu.csv").filter(pl.col("patient") < 1000).with_columns(level=pl.col("severity").replace_strict(
         {name: place + 0.0 for place, name in enumerate(icu.SEVERITIES)}
     ))  # fmt: skip
     log.write_parquet(folder / "icu.parquet")
@@ -183,6 +219,7 @@ def test_features_and_averages_per_step_work_too(ward):
         ('functions = "tabular"', 'functions = "linear"\ndegree = 2'),
         ("discount = 1.0", "discount = 0.9"),
         ("at_most = 2.5 ", 'at_most = "90% of behavior"\nunit = "per step" '),
+        ("holdout = 0.5", 'margin = "none"\nholdout = 0.5'),
     )
     done = bridle_command("fit", path, "--out", folder / "linear")
     assert done.code == 0, done
@@ -300,14 +337,13 @@ def test_a_policy_that_need_not_end_is_one_message_and_leaves_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("learner", ["exponentiated-gradient", "online-gradient-descent"])
-def test_the_gradient_learners_find_their_way_without_a_bound_or_a_rate(ward, learner):
+def test_the_gradient_learners_find_their_way_without_a_bound_or_a_rate(ward, close, learner):
     folder, _ = ward
-    path = edited(
-        folder, f"{learner}.toml", ("cutting-plane", learner), ("seed = 0", "max_rounds = 300\ntolerance = 0.01")
-    )
+    settings = 'max_rounds = 300\ntolerance = 0.01\nmargin = "none"\nmin_count = 30'
+    path = edited(folder, f"{learner}.toml", ("cutting-plane", learner), ("seed = 0", settings))
     done = bridle_command("fit", path, "--out", folder / learner)
     assert done.code == 0, done
     found, best = (
-        json.loads((folder / name / "solution.json").read_text())["values"]["death"] for name in (learner, "run")
+        json.loads((run / "solution.json").read_text())["values"]["death"] for run in (folder / learner, close)
     )
     assert found == pytest.approx(best, abs=0.011)

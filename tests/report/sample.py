@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from bridle.game.solution import Status
 from bridle.logs.card import ActionUse, Behaviour, DataCard
 from bridle.report.model import CostRow, Differences, Estimate, Member, Repeat, StateDifference, Summary, Trace
+from bridle.report.verdict import caveat, verdict
 
 PER_EPISODE = "expected sum per episode"
 PER_STEP = "average per step"
@@ -29,7 +31,7 @@ def estimates(learning, held_out, errors):
     }
 
 
-def finite_summary():
+def finite_summary(certificate=None, aimed=None):
     """Forty states, two constraints, converged; one limit given as a share of behaviour."""
     costs = [
         CostRow(
@@ -65,16 +67,15 @@ def finite_summary():
             values=estimates((3.902, 5.617, 4.406, 4.018), (3.958, 5.702, 4.377, 4.101), (None, 0.0788, None, None)),
         ),
     ]
+    level, sentence = verdict(Status.CONVERGED, costs, certificate)
     return Summary(
         title="Sepsis treatment, intensive care log",
         status="converged",
-        verdict="The learned policy keeps both limits and lowers death from 0.1903 to 0.1389 per episode, "
-        "on episodes it did not learn from.",
-        level="good",
+        verdict=sentence,
+        level=level,
         explanation="The gap fell below the tolerance of 0.0001 after 34 rounds: "
         "no mixture of these policies does noticeably better by the learning estimates.",
-        caveat="Held-out values are estimates by fitted Q evaluation, not a certificate: "
-        "they carry no finite-sample guarantee. Run bridle certify for one.",
+        caveat=caveat(certificate),
         costs=costs,
         policies=POLICIES,
         gap=8.31e-5,
@@ -91,6 +92,8 @@ def finite_summary():
         learning_episodes=1241,
         held_out_episodes=1240,
         repeat=repeat(),
+        aimed=aimed,
+        certificate=certificate,
     )
 
 

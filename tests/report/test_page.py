@@ -1,42 +1,17 @@
 import json
 import math
-import os
-import re
 from html import unescape
-from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
 from bridle.report.figures import figures
 from bridle.report.page import page
 from bridle.report.words import MINUS, NONE, TIMES, breach, number, percent
+from report.certificates import AIMED, passing
+from report.reading import HOSTILE, Elements, embedded, renamed
 from report.sample import feature_summary, finite_summary
 
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-FLAGS += ["--disable-component-update", "--disable-sync"]
-HOSTILE = "<script>alert('cost')</script><a href=\"https://example.com\">&amp;"
-SAMPLES = {"finite": finite_summary, "features": feature_summary}
-
-
-class Elements(HTMLParser):
-    """The elements of a page with their attributes, and the text outside scripts and styles."""
-
-    def __init__(self, html):
-        super().__init__()
-        self.elements, self.text, self.within = [], "", None
-        self.feed(html)
-
-    def handle_starttag(self, tag, attributes):
-        self.elements.append((tag, dict(attributes)))
-        self.within = tag
-
-    def handle_endtag(self, tag):
-        self.within = None
-
-    def handle_data(self, data):
-        self.text += "" if self.within in {"script", "style"} else data
+SAMPLES = {"finite": lambda: finite_summary(passing(), AIMED), "features": feature_summary}
 
 
 @pytest.fixture(scope="module", params=SAMPLES)
@@ -54,21 +29,6 @@ def shown(html):
     return Elements(html)
 
 
-def embedded(html):
-    """The figures as the page's script reads them."""
-    return json.loads(re.search(r'<script type="application/json" id="figures">(.*?)</script>', html, re.S).group(1))
-
-
-def renamed(summary, name):
-    """The same report with another name for its first constraint, state and action, wherever they appear."""
-    text, old = json.dumps(summary.model_dump()), summary.costs[1].name
-    text = text.replace(json.dumps(old), json.dumps(name))
-    differences = summary.differences
-    for word in (differences.actions[0], *(state.state for state in differences.states[:1])):
-        text = text.replace(json.dumps(word), json.dumps(f"{name}{word}"))
-    return type(summary).model_validate(json.loads(text))
-
-
 def test_the_verdict_comes_first_with_its_level_and_what_it_rests_on(summary, html, shown):
     places = [unescape(html).index(part) for part in (summary.verdict, summary.explanation, summary.caveat)]
     assert places == sorted(places)
@@ -78,7 +38,7 @@ def test_the_verdict_comes_first_with_its_level_and_what_it_rests_on(summary, ht
 
 def test_parts_come_in_the_order_of_what_a_reader_asks(shown):
     order = [attributes["id"] for tag, attributes in shown.elements if tag == "section"]
-    assert order == ["costs", "traces", "members", "differences", "data", "repeat"]
+    assert order == ["costs", "certificate", "traces", "members", "differences", "data", "repeat"]
 
 
 def test_every_estimate_limit_price_and_unit_is_shown(summary, html):
@@ -251,29 +211,6 @@ def test_numbers_have_four_digits_and_no_negative_zero(value, shown):
     assert number(value) == shown
 
 
-def missing_browser():
-    try:
-        import playwright  # noqa: F401, PLC0415
-    except ImportError:
-        return "playwright is not installed: pip install playwright"
-    return None if CHROMIUM.exists() else f"{CHROMIUM} is missing: apt-get install chromium"
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    reason = missing_browser()
-    if reason and os.environ.get("BRIDLE_REQUIRE_BROWSER") == "1":
-        pytest.fail(f"BRIDLE_REQUIRE_BROWSER=1, but {reason}")
-    if reason:
-        pytest.skip(reason)
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
-
-
 @pytest.fixture(scope="module")
 def file(html, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
@@ -281,35 +218,10 @@ def file(html, tmp_path_factory):
     return path
 
 
-@pytest.fixture
-def opened(chromium, file):
-    """Open the page; afterwards nothing was complained of, and nothing but the file was asked for."""
-    complaints, requests, contexts = [], [], []
-
-    def opened(width, height, scheme, path=file):
-        context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
-        contexts.append(context)
-        tab = context.new_page()
-        tab.on(
-            "console", lambda message: complaints.append(message.text) if message.type in {"error", "warning"} else None
-        )
-        tab.on("pageerror", lambda error: complaints.append(str(error)))
-        tab.on("request", lambda request: requests.append(request.url))
-        tab.goto(path.as_uri())
-        tab.wait_for_selector("html[data-drawn]")
-        return tab
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert complaints == []
-    assert all(url.startswith("file://") and url.endswith("report.html") for url in requests)
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 900)])
-def test_a_browser_draws_every_plot_and_shows_the_verdict_without_scrolling(opened, html, width, height, scheme):
-    tab = opened(width, height, scheme)
+def test_a_browser_draws_every_plot_and_shows_the_verdict_without_scrolling(opened, file, html, width, height, scheme):
+    tab = opened(width, height, scheme, file)
     plots = list(embedded(html))
     assert tab.locator(".js-plotly-plot").count() == len(plots)
     for name in plots:
@@ -330,8 +242,8 @@ def colours(tab):
     )
 
 
-def test_plots_follow_the_colour_scheme_and_the_width_of_the_window(opened):
-    tab = opened(1280, 900, "light")
+def test_plots_follow_the_colour_scheme_and_the_width_of_the_window(opened, file):
+    tab = opened(1280, 900, "light", file)
     light = colours(tab)
     tab.emulate_media(color_scheme="dark")
     tab.wait_for_function(
@@ -343,8 +255,8 @@ def test_plots_follow_the_colour_scheme_and_the_width_of_the_window(opened):
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_paper_is_light_and_nothing_is_folded_away_on_it(opened):
-    tab = opened(1280, 900, "dark")
+def test_paper_is_light_and_nothing_is_folded_away_on_it(opened, file):
+    tab = opened(1280, 900, "dark", file)
     dark = colours(tab)
     tab.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert tab.locator("details:not([open])").count() == 0

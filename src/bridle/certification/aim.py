@@ -20,10 +20,10 @@ from bridle.protocols import Policy
 from bridle.support import Support
 
 COUNTS = (1.0, 3.0, 10.0, 30.0, 100.0)  # occurrences that an action may need in a finite state
-CHANCES = (0.01, 0.03, 0.1, 0.2)  # and the behaviour probability that it may need elsewhere
-POWER = 0.95  # the chance to pass that is aimed at
+CHANCES = (0.01, 0.05, 0.2)  # and the behaviour probability that it may need elsewhere
+POWER = 0.9  # the chance to pass that is aimed at
 CLOSE = 0.25  # standard errors that a prediction may keep from the limit
-ADJUSTMENTS = 4  # times that the margin is measured anew for the policies that it leads to
+ADJUSTMENTS = 3  # times that the margin is measured anew for the policies that it leads to
 
 Learn = Callable[[Problem, Support], Policy]
 
@@ -57,7 +57,7 @@ def aim(
     confidence: float = 0.95,
     method: str | Method | None = None,
     supports: Sequence[Support] | None = None,
-    folds: int = 3,
+    folds: int = 2,
     seed: int = 0,
 ) -> Aim:
     """Choose the support rule and the margins under which policies do best among those that are likely to pass.
@@ -70,6 +70,8 @@ def aim(
     require_counts(held_out=held_out, folds=folds)
     if folds < 2:
         raise ArgumentError("folds is 1: nothing would be left to learn from, pass at least 2")
+    if not 0.5 < confidence < 1:
+        raise ArgumentError(f"confidence is {confidence}: it must lie above 0.5 and below 1")
     if not problem.constraints:
         raise ArgumentError("without constraints there is nothing to aim at")
     chosen = method_of(method, problem)
@@ -78,9 +80,10 @@ def aim(
     room = float(stats.norm.ppf(1 - share) + stats.norm.ppf(POWER) * np.sqrt(1 + ratio))
     parts = _parts(problem, folds, np.random.default_rng(seed))
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
-    trials = []
+    trials: list[_Trial] = []
     for support in supports if supports is not None else _candidates(problem):
-        trial = _try(problem, learn, support, parts, chosen, room=room, held_out=held_out, rng=rng)
+        to_beat = min((trial.objective for trial in trials if trial.excess <= 0), default=np.inf)
+        trial = _try(problem, learn, support, parts, chosen, room=room, held_out=held_out, to_beat=to_beat, rng=rng)
         trials += [] if trial is None else [trial]
     if not trials:
         raise ArgumentError("no support rule leads to policies that can be valued on other episodes: log more")
@@ -102,9 +105,13 @@ def _try(
     *,
     room: float,
     held_out: int,
+    to_beat: float,
     rng: np.random.Generator,
 ) -> _Trial | None:
-    """Learn on all folds but one and judge on that one, widening the margins until the predicted bounds fit."""
+    """Learn on all folds but one and judge on that one, widening the margins until the predicted bounds fit.
+
+    What a policy loses on episodes that did not choose it shrinks as more do: on all, by the share that a fold lacks.
+    """
     margins, best = np.zeros(problem.n_constraints), None
     for _ in range(1 + ADJUSTMENTS):
         judged = []
@@ -114,16 +121,18 @@ def _try(
             try:
                 policy = learn(replace(mine, constraints=_tightened(mine, margins)), rule)
                 values, errors = method.estimate(others, policy, rng=rng)
+                chosen_for, _ = method.estimate(mine, policy, rng=rng)
             except (DivergenceError, EndlessPolicyError):
                 return best
-            judged.append((values, errors * np.sqrt(len(Episodes.of(others)) / held_out)))
+            expected = chosen_for + scale * (values - chosen_for)
+            judged.append((expected, errors * np.sqrt(len(Episodes.of(others)) / held_out)))
         values, errors = (np.mean(column, axis=0) for column in zip(*judged, strict=True))
         predicted = values[1:] + room * errors[1:]
         over = predicted - problem.limits
         excess = float((over / np.where(errors[1:] > 0, errors[1:], 1.0)).max())
         trial = _Trial(support, margins, float(values[0]), predicted, excess)
         best = trial if best is None else min(best, trial, key=_rank)
-        if -CLOSE <= excess <= 0:
+        if -CLOSE <= excess <= 0 or trial.objective >= to_beat:  # (more margin would not lower the objective)
             break
         margins = np.maximum(margins + over, 0)  # less, too, where there was more room than needed
         if (margins == trial.margins).all():

@@ -17,7 +17,7 @@ Verdict = Literal["pass", "fail", "inconclusive"]
 class Judged(BaseModel):
     """One constraint, in the user's own sign: what is believed of it, and how far it may be off."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
 
     name: str
     words: Literal["at most", "at least"]
@@ -34,7 +34,7 @@ class Judged(BaseModel):
 class Certificate(BaseModel):
     """The answer for all constraints together, on episodes that did not choose the policy."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
 
     verdict: Verdict
     reason: str
@@ -73,5 +73,5 @@ class Certificate(BaseModel):
             return cls.model_validate_json(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise StorageError(f"{path} does not exist") from None
-        except (OSError, ValidationError) as reason:
+        except (OSError, UnicodeDecodeError, ValidationError) as reason:
             raise StorageError(f"{path} is not a certificate: {str(reason).splitlines()[0]}") from None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bridle.certification.certificate import Certificate, Judged, Verdict
-from bridle.certification.diagnostics import Check, diagnose
+from bridle.certification.diagnostics import Check, diagnose, unvarying
 from bridle.certification.methods import Method, method_of
 from bridle.certification.samples import Interval
 from bridle.dataset import Dataset
@@ -54,6 +54,7 @@ def certify(
         interval = chosen(problem, policy, error=error, rng=bounds_rng)
     except (DivergenceError, EndlessPolicyError):  # the diagnostics say so
         interval = Interval(*(np.full(problem.n_constraints, np.nan) for _ in Interval._fields))
+    checks += unvarying(problem, interval, checks, error)
     failed = [check for check in checks if not check.ok]
     episodes = len(Episodes.of(problem))
     judged = [_judge(c, interval, i, episodes=episodes, believed=not failed) for i, c in enumerate(problem.constraints)]

@@ -3,8 +3,9 @@
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from bridle.arrays import FloatArray
+from bridle.arrays import Array, FloatArray
 from bridle.certification.methods import Method, default_functions
+from bridle.certification.samples import Interval
 from bridle.errors import ArgumentError, DataError, DivergenceError, EndlessPolicyError
 from bridle.evaluation.doubly_robust import Corrected, contributions_of, corrected
 from bridle.evaluation.episodes import Episodes
@@ -25,6 +26,9 @@ FEW, RARE = 5, 0.01  # share of visits to pairs that they show fewer than so man
 DOMINANT = 0.1  # share of a single episode in the variance, or in all weights
 EFFECTIVE = 100  # episodes of equal weight that the weighed ones stand for
 FAR = 2.5  # standard errors of a mean weight from one
+CLIPPED = 3.0  # standard deviations of a feature: beyond, single rows would decide
+ROUNDED = 1e-9  # a mean weight this close to one is one
+STILL = 1e-12  # relative size of rounding: less is no variation
 APART = 4.0  # standard errors between estimators, or of a mean Bellman error from zero
 MORE_SUPPORT = "raise the support rule, so that the policy keeps to what is logged often, or log more of it"
 
@@ -32,7 +36,7 @@ MORE_SUPPORT = "raise the support rule, so that the policy keeps to what is logg
 class Check(BaseModel):
     """One diagnostic: what was measured, what it may be, and what it means."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
 
     name: str
     value: float
@@ -54,7 +58,9 @@ def diagnose(problem: Problem, policy: Policy, method: Method, rng: np.random.Ge
         weights = ratios(problem, policy, propensities)[episodes.last]
         effective, largest = concentration(episodes.weights * weights)
         if method.weighs:
-            checks += [_effective(effective), _largest(largest), _mean_weight(weights)]
+            checks += [_effective(effective), _largest(largest), _mean_weight(weights, episodes.weights)]
+        if getattr(method, "estimator", None) == "pdis":
+            checks.append(_cut_off(episodes, weights))
     try:
         if problem.dataset.n_states is not None:
             visits = Refits.of(problem, policy, Tabular(), support).visits()
@@ -65,13 +71,45 @@ def diagnose(problem: Problem, policy: Policy, method: Method, rng: np.random.Ge
         checks.append(_bellman(problem, parts, blocking=not method.weighs))
         if not method.weighs:  # (of weighed sums, those without a dominant episode are those that lack it)
             values, influence = Refits.of(problem, policy, functions, support).point()
-            checks.append(_dominant(influence[:, 1:]))
+            checks.append(_dominant(Episodes.of(problem).weights[:, None] * influence[:, 1:]))
             if effective >= EFFECTIVE:
                 checks.append(_disagreement(problem, values, influence, parts))
     except (DivergenceError, EndlessPolicyError) as reason:
         words = f"the policy's values are not defined: {reason}"
         checks.append(_at_most("divergence", 1.0, 0.0, words, "choose other features, more ridge or a lower discount"))
     return checks
+
+
+def unvarying(problem: Problem, interval: Interval, checks: list[Check], error: float) -> list[Check]:
+    """Ask what was missed of constraints that every episode says the same of: their bounds are the estimates.
+
+    If as much as `share` of episodes went otherwise, none of `seen` would do so with probability `error`.
+    """
+    limits, worst = problem.limits, problem.worst[1:]
+    still = (interval.errors <= STILL * (np.abs(worst) + np.abs(interval.estimates))) & (interval.estimates <= limits)
+    effective = [check.value for check in checks if check.name == "effective episodes"]
+    seen = max(effective[0] if effective else len(Episodes.of(problem)), 1.0)
+    share = min(float(np.log(problem.n_constraints / error)) / seen, 1.0)
+    found = []
+    for i in map(int, np.flatnonzero(still)):
+        c, estimate = problem.constraints[i], float(interval.estimates[i])
+        told = c.range is not None or worst[i] > estimate
+        missed = float(estimate + share * (worst[i] - estimate)) if told else float(limits[i]) + 1.0
+        words = (
+            f"{c.name} is {c.sign * estimate:.4g} in every held-out episode, which may have missed {share:.2%} of them"
+        )
+        words += f": {c.sign * missed:.4g}, if these went as badly as can be" if told else ", at an unknown cost"
+        found.append(
+            Check(
+                name="variation",
+                value=c.sign * missed,
+                limit=c.limit,
+                ok=missed <= limits[i],
+                words=words,
+                advice="hold out more episodes, or declare its range",
+            )
+        )
+    return found
 
 
 def _at_most(name: str, value: float, limit: float, words: str, advice: str, *, blocking: bool = True) -> Check:
@@ -105,12 +143,23 @@ def _largest(largest: float) -> Check:
     return _at_most("largest weight", largest, DOMINANT, words, "hold out more episodes that are like the policy's")
 
 
-def _mean_weight(weights: FloatArray) -> Check:
+def _mean_weight(weights: FloatArray, counts: FloatArray) -> Check:
     """Weights are 1 on average; where they fall short, the episodes that the policy would have are missing."""
-    spread = float(weights.std()) / np.sqrt(weights.size)
-    apart = abs(float(weights.mean()) - 1) / spread if spread > 0 else (0.0 if weights.mean() == 1 else np.inf)
-    words = f"the mean weight is {weights.mean():.3g}, {apart:.1f} standard errors from 1"
+    shares = counts / counts.sum()
+    mean = float(shares @ weights)
+    spread = float(np.sqrt(shares**2 @ (weights - mean) ** 2))
+    apart = 0.0 if np.isclose(mean, 1, rtol=ROUNDED) else np.inf if spread == 0 else abs(mean - 1) / spread
+    words = f"the mean weight is {mean:.3g}, {apart:.1f} standard errors from 1"
     return _at_most("mean weight", min(apart, 1e6), FAR, words, "check the propensities, or hold out more episodes")
+
+
+def _cut_off(episodes: Episodes, weights: FloatArray) -> Check:
+    """Weighed sums stop where the log does: what would have followed counts as nothing."""
+    rest = weights * episodes.discount**episodes.lengths * ~episodes.ended
+    share = float(episodes.mean(rest))
+    words = f"{share:.2%} of what the policy's episodes would count for lies beyond where the log was cut off"
+    advice = "use a method that values what follows (fqe-... or dr-...), or mark as terminal where episodes end"
+    return _at_most("cut off", share, UNSUPPORTED, words, advice)
 
 
 def _unsupported(problem: Problem, visits: Visits) -> Check:
@@ -183,8 +232,9 @@ def _disagreement(problem: Problem, values: FloatArray, influence: FloatArray, p
 def _bellman(problem: Problem, parts: list[Corrected], *, blocking: bool) -> Check:
     """Look at the mean errors of Q's targets, over all rows and by action; what is corrected anyway blocks nothing."""
     episodes, worst = Episodes.of(problem), 0.0
+    seen = _instruments(episodes.states)
     for part in parts:
-        residuals = part.residuals[:, 1:]
+        residuals = (part.residuals[:, 1:, None] * seen[:, None, :]).reshape(len(seen), -1)
         for action in range(-1, episodes.n_actions):
             sums = episodes.sums(residuals if action < 0 else residuals * (episodes.actions == action)[:, None])
             spread = sums.std(axis=0, ddof=1) * np.sqrt(len(sums))
@@ -193,3 +243,14 @@ def _bellman(problem: Problem, parts: list[Corrected], *, blocking: bool) -> Che
     words = f"fitted on other episodes, mean Bellman errors lie up to {worst:.1f} standard errors from zero"
     advice = "the function class cannot hold these values: use a richer one, or a doubly robust method"
     return _at_most("Bellman error", worst, APART, words, advice, blocking=blocking)
+
+
+def _instruments(states: Array) -> FloatArray:
+    """(n, q) what errors are averaged with: 1, and the squares of features, as a constant is in most classes."""
+    one = np.ones((len(states), 1))
+    if states.ndim != 2:
+        return one
+    centred = states - states.mean(axis=0)
+    size = centred.std(axis=0)
+    scaled = np.clip(centred / np.where(size > 0, size, 1.0), -CLIPPED, CLIPPED)
+    return np.hstack([one, scaled**2])

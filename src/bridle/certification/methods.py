@@ -39,6 +39,8 @@ Kind = Literal["studentised", "pivotal", "bias-corrected", "t"]
 BoundKind = Literal["studentised", "t", "bernstein", "betting"]
 REPLICATES = 1000
 TAIL = 40  # replicates that should lie beyond a bound
+MOST = 10_000  # replicates; a late look may err so little that no number would do
+BLOCK = 1000  # replicates that are drawn at once
 
 
 class Method(Protocol):
@@ -111,7 +113,9 @@ class Fitted:
         values, influence = (column[..., 1:] for column in refits.point())
         errors = standard_errors(influence, refits.weights)
         count = 0 if self.kind == "t" else _enough(self.replicates, error / problem.n_constraints)
-        found, their_errors = (column[:, 1:] for column in refits(draws(len(influence), count, rng)))
+        sizes = [min(BLOCK, count - begin) for begin in range(0, count, BLOCK)] or [0]
+        blocks = [refits(draws(len(influence), size, rng)) for size in sizes]
+        found, their_errors = (np.concatenate(columns)[:, 1:] for columns in zip(*blocks, strict=True))
         return Replicates(values, errors, influence, refits.weights, found, their_errors)
 
     def bound(self, fits: "Replicates", error: float) -> Interval:
@@ -170,11 +174,15 @@ class Sampled:
         return f"{self.estimator}-{self.bound}"
 
     def guarantee(self, problem: Problem) -> Guarantee:
-        """Judge by the propensities: logged ones are known, counts in finite states are right in the end."""
+        """Judge by the propensities: logged ones are known, counts in finite states are right in the end.
+
+        Doubly robust sums are not independent, as each is corrected by a Q that others were fitted for.
+        """
         known = problem.dataset.propensities is not None and self.propensities is None
         if not known and problem.dataset.n_states is None:
             return "heuristic"
-        return "finite-sample" if known and self.bound in ("bernstein", "betting") else "asymptotic"
+        exact = known and self.estimator == "pdis" and self.bound in ("bernstein", "betting")
+        return "finite-sample" if exact else "asymptotic"
 
     def __call__(self, problem: Problem, policy: Policy, *, error: float, rng: np.random.Generator) -> Interval:
         """Bound all constraints."""
@@ -183,6 +191,7 @@ class Sampled:
         m = problem.n_constraints
         if self.bound in ("bernstein", "betting"):
             low, high = self._range(problem)
+            self._require_weights(ratios(problem, policy, self._propensities(problem)))
             names = [c.name for c in problem.constraints]
             require_inside(each, low, high, names)
             if not (weights == weights[0]).all():
@@ -215,6 +224,14 @@ class Sampled:
 
     def _propensities(self, problem: Problem) -> Propensities:
         return self.propensities or problem.once("propensities", lambda: propensities_of(problem.dataset))
+
+    def _require_weights(self, weights: FloatArray) -> None:
+        """Raise where an episode weighs more than was declared possible."""
+        if self.largest_weight is not None and weights.max() > self.largest_weight * (1 + 1e-9):
+            raise ArgumentError(
+                f"an episode weighs {weights.max():.6g}, more than largest_weight={self.largest_weight:g}: "
+                "declare a weight that none can exceed"
+            )
 
     def _range(self, problem: Problem) -> tuple[FloatArray, FloatArray]:
         """Return what an episode's weighed sum can be, by declaration."""
@@ -276,7 +293,7 @@ def _calibrated(each: FloatArray, whole: FloatArray, weights: FloatArray) -> Flo
 
 
 def _enough(replicates: int, level: float) -> int:
-    return max(replicates, math.ceil(TAIL / level))
+    return max(replicates, min(math.ceil(TAIL / level), MOST))
 
 
 def _accelerated(values: FloatArray, influence: FloatArray, replicates: FloatArray, level: float) -> FloatArray:

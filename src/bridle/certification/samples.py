@@ -13,6 +13,9 @@ from bridle.arrays import FloatArray
 from bridle.errors import ArgumentError
 
 STAKE = 0.75  # of what could be lost in one bet
+NO_SPREAD = 1e-9  # of a standard error: a replicate with less, of values that vary, shows none
+BEYOND = 10  # replicates that must lie beyond a quantile which is read off them
+TOO_FAR = 1e4  # standard errors: a bound beyond is none
 HALVINGS = 50  # of an interval in search of a bound
 
 
@@ -47,17 +50,19 @@ def studentised(
     `error` is that of all columns together: each is given the same level, the largest at which all hold at once in
     the replicates. (Beran 1988; never less than Bonferroni's, and more where columns move together.)
     """
-    certain = errors > 0
-    distances = np.divide(
-        replicates - estimates, their_errors, out=np.zeros_like(replicates), where=their_errors > 1e-9 * errors
-    )
-    if not certain.any():
+    varies = errors > 0
+    if not varies.any():
         return Interval(estimates, errors, estimates, estimates)
-    below = _joint_level(distances[:, certain], error)
-    above = _joint_level(-distances[:, certain], error)
-    width_up = -errors * np.quantile(distances, below, axis=0)
-    width_down = errors * np.quantile(distances, 1 - above, axis=0)
-    return Interval(estimates, errors, estimates - np.maximum(width_down, 0), estimates + np.maximum(width_up, 0))
+    theirs = np.maximum(their_errors, NO_SPREAD * errors)  # one without spread is as far away as can be
+    distances = np.divide(replicates - estimates, theirs, out=np.zeros_like(replicates), where=varies)
+    wanted, shown = error / varies.sum(), BEYOND / len(replicates)
+    stretch = 1.0 if wanted >= shown else float(stats.norm.ppf(wanted) / stats.norm.ppf(shown))
+    error = max(error, shown * varies.sum())  # what lies further out is as far as a normal tail of the same width
+    below = _joint_level(distances[:, varies], error)
+    above = _joint_level(-distances[:, varies], error)
+    up, down = (-stretch * np.quantile(d, at, axis=0) for d, at in ((distances, below), (-distances, above)))
+    width_up, width_down = (errors * np.clip(np.where(w > TOO_FAR, np.inf, w), 0, None) for w in (up, down))
+    return Interval(estimates, errors, estimates - width_down, estimates + width_up)
 
 
 def resampled(each: FloatArray, weights: FloatArray, drawn: FloatArray, error: float) -> Interval:

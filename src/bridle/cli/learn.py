@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bridle import fit as fitting
+from bridle.cli.judge import show_certificate
 from bridle.cli.progress import progress_line
 from bridle.cli.shared import INFEASIBLE, INTERRUPTED, OK, STOPPED_SHORT, app, console, errors, say
 from bridle.errors import DataError
@@ -76,7 +77,7 @@ def fit(
         errors.print(Text("warning: ", style="yellow") + Text(warning))
     command = shlex.join(["bridle", "fit", str(problem), "--out", str(out)])
     try:
-        with Live(console=console, refresh_per_second=10) as live:
+        with Live(Text("choosing support and margin"), console=console, refresh_per_second=10) as live:
 
             def show(played: Round) -> None:
                 live.update(Text(progress_line(prepared.costs, played), overflow="fold", no_wrap=False))
@@ -86,6 +87,8 @@ def fit(
         errors.print(f"interrupted: what was played is kept. Go on with: {command} --resume", markup=False)
         sys.exit(INTERRUPTED)
     show_summary(summary)
+    if summary.certificate is not None:
+        show_certificate(summary.certificate)
     say(f"Report: {out / fitting.REPORT}")
     raise typer.Exit(EXIT.get(solution.status, STOPPED_SHORT))
 

@@ -19,7 +19,7 @@ from bridle.evaluation.lstdq import LSTDQ
 from bridle.evaluation.magic import Magic
 from bridle.evaluation.model_based import TabularModel
 from bridle.evaluation.propensities import Method, Propensities, propensities_of, soften
-from bridle.evaluation.refits import Refits
+from bridle.evaluation.refits import fit_influence
 from bridle.functions import Linear, Tabular
 from bridle.problem import AtMost, Problem
 from bridle.protocols import Evaluator, FunctionClass, Policy
@@ -47,14 +47,11 @@ class Direct:
         """Estimate all costs at once; how far each episode moves a fit is known where it has a closed form."""
         values = self.evaluator(problem, policy, rng=rng)
         estimate = Estimate(np.append(values.objective, values.constraints))
-        functions = (
-            Tabular() if isinstance(self.evaluator, TabularModel) else getattr(self.evaluator, "functions", None)
-        )
-        fixed = getattr(self.evaluator, "iterations", None) is None
-        if fixed and isinstance(functions, Tabular | Linear):
-            refits = Refits.of(problem, policy, functions, getattr(self.evaluator, "support", None))
-            return replace(estimate, influence=refits.point()[1], weights=refits.weights)
-        return estimate
+        evaluator = self.evaluator
+        same = FQE(Tabular(), support=evaluator.support) if isinstance(evaluator, TabularModel) else evaluator
+        moved = fit_influence(problem, policy, same)
+        weights = Episodes.of(problem).weights
+        return estimate if moved is None else replace(estimate, influence=moved, weights=weights)
 
 
 BY_NAME: dict[str, Callable[[FunctionClass], Estimator]] = {

@@ -16,6 +16,7 @@ from bridle.evaluation.doubly_robust import FOLDS, Corrected, DirectMethod, corr
 from bridle.evaluation.episodes import Episodes, Estimate
 from bridle.evaluation.importance import StepSums, concentration, ratios
 from bridle.evaluation.propensities import Propensities
+from bridle.evaluation.refits import fit_influence
 from bridle.problem import Problem
 from bridle.protocols import Policy, QFunction
 
@@ -65,14 +66,14 @@ class Magic:
         shares = episodes.weights / episodes.weights.sum()
         blend = np.stack([_blend(influence[..., c] * shares[:, None], bias[:, c]) for c in range(k)], axis=1)
         effective, largest = concentration(episodes.weights * ratios(problem, policy, propensities)[episodes.last])
-        return Estimate(
-            (blend * values).sum(axis=0),
-            np.einsum("ejk,jk->ek", influence, blend),
-            episodes.weights,
-            effective,
-            largest,
-            note=f"trusts the direct method by {_percent(blend[0, 1:])}, whose own error the standard error leaves out",
-        )
+        told = f"trusts the direct method by {_percent(blend[0, 1:])}"
+        moved = fit_influence(problem, policy, self.direct)
+        if moved is None:
+            told += ", whose own error the standard error leaves out"
+        else:
+            influence[:, 0] = moved
+        each = np.einsum("ejk,jk->ek", influence, blend)
+        return Estimate((blend * values).sum(axis=0), each, episodes.weights, effective, largest, told)
 
 
 def _percent(shares: FloatArray) -> str:

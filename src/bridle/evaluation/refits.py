@@ -20,7 +20,7 @@ from bridle.problem import Problem
 from bridle.protocols import FunctionClass, Policy
 from bridle.support import Support
 
-CHUNK = 1 << 22  # numbers that a block of replicates may take
+CHUNK = 1 << 20  # numbers that a block of replicates may take
 FAINT = 1e-7  # weight that an episode keeps in every replicate: a pair that none of those drawn shows stays what it was
 
 
@@ -81,11 +81,10 @@ class Refits:
         weighed = [found._replace(visits=share * found.visits) for found, share in parts]
         return Visits(*(np.concatenate(columns) for columns in zip(*weighed, strict=True)))
 
-    def errors(self, weights: FloatArray, influence: FloatArray) -> FloatArray:
-        """(B, k) standard errors of refits with weights (B, e) and influence (B, e, k)."""
-        drawn = weights / self.weights  # a row drawn twice counts twice in the sum, not fourfold
-        squares = np.einsum("be,bek->bk", drawn, (self.weights[:, None] * influence) ** 2)
-        return np.asarray(np.sqrt(squares) / weights.sum(axis=1, keepdims=True))
+    def errors(self, drawn: FloatArray, influence: FloatArray) -> FloatArray:
+        """(B, k) standard errors of refits with multiplicities (B, e) and influence (B, e, k)."""
+        squares = np.einsum("be,bek->bk", drawn, (self.weights[:, None] * influence) ** 2)  # drawn twice: not fourfold
+        return np.asarray(np.sqrt(squares) / (drawn @ self.weights)[:, None])
 
     def __call__(self, drawn: FloatArray) -> Fitted:
         """Refit under multiplicities (B, e) of the episodes."""
@@ -95,10 +94,10 @@ class Refits:
         values, errors = [], []
         block = max(1, CHUNK // max(member.size for member, _ in self.members))
         for start in range(0, len(drawn), block):
-            weights = (drawn[start : start + block] + FAINT) * self.weights
-            value, influence = self._refit(weights)
+            times = drawn[start : start + block] + FAINT
+            value, influence = self._refit(times * self.weights)
             values.append(value)
-            errors.append(self.errors(weights, influence))
+            errors.append(self.errors(drawn[start : start + block], influence))
         return Fitted(np.concatenate(values), np.concatenate(errors))
 
     def _refit(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -112,3 +111,11 @@ class Refits:
 def draws(episodes: int, replicates: int, rng: np.random.Generator) -> FloatArray:
     """(B, e) how often each episode occurs in samples of all episodes with replacement."""
     return rng.multinomial(episodes, np.full(episodes, 1 / episodes), size=replicates).astype(np.float64)
+
+
+def fit_influence(problem: Problem, policy: Policy, direct: object) -> FloatArray | None:
+    """(e, k) how far each episode moves what a direct method fits; None where it has no closed form."""
+    functions = getattr(direct, "functions", None)
+    if not isinstance(functions, Tabular | Linear) or getattr(direct, "iterations", None) is not None:
+        return None
+    return Refits.of(problem, policy, functions, getattr(direct, "support", None)).point()[1]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bridle.arrays import FloatArray
+from bridle.arrays import Array, FloatArray
 from bridle.evaluation.episodes import Episodes
 from bridle.problem import Problem
 
@@ -12,17 +12,29 @@ class Starts:
 
     def __init__(self, problem: Problem, episodes: Episodes) -> None:
         firsts = episodes.states[episodes.begins]
-        given = problem.dataset.initial_states
-        self.own = len(given) == len(firsts) and np.array_equal(np.sort(given, axis=0), np.sort(firsts, axis=0))
+        given, weights = problem.dataset.initial_states, problem.dataset.initial_weights
+        self.own = len(given) == len(firsts) and np.array_equal(
+            _sorted(given, weights), _sorted(firsts, episodes.weights)
+        )
         self.states = firsts if self.own else given
-        self.shares = problem.dataset.initial_weights / problem.dataset.initial_weights.sum()
+        self.shares = weights / weights.sum()
+
+    def chances(self, weights: FloatArray) -> FloatArray:
+        """(B, starts) how likely each is, under weights (B, e)."""
+        if self.own:
+            return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+        return np.broadcast_to(self.shares, (len(weights), self.shares.size))
 
     def mean(self, each: FloatArray, weights: FloatArray) -> FloatArray:
         """(B, ...) of what starts are worth (B or 1, starts, ...), under weights (B, e)."""
-        if self.own:
-            return np.einsum("be,be...->b...", weights / weights.sum(axis=1, keepdims=True), each)
-        return np.einsum("s,bs...->b...", self.shares, each)
+        return np.einsum("be,be...->b...", self.chances(weights), each)
 
     def influence(self, each: FloatArray, values: FloatArray) -> FloatArray | float:
         """(B, e, k) what each episode's own start adds; nothing where starts are given."""
         return each - values[:, None] if self.own else 0.0
+
+
+def _sorted(states: Array, weights: FloatArray) -> FloatArray:
+    """(n, d + 1) states and their shares, row by row in one order."""
+    rows = np.column_stack([states.reshape(len(states), -1), weights / weights.sum()])
+    return np.asarray(rows[np.lexsort(rows.T)])

@@ -6,12 +6,14 @@ import numpy as np
 from scipy import sparse
 
 from bridle.arrays import FloatArray, IntArray
-from bridle.errors import EndlessPolicyError
 from bridle.evaluation.episodes import Episodes
 from bridle.evaluation.starts import Starts
 from bridle.policies import probabilities_of
 from bridle.problem import Problem
 from bridle.protocols import ActionMask, Policy
+from bridle.termination import require_end
+
+GIVEN_UP = 1e-9  # probability on what has no evidence: valued, not followed
 
 
 class Visits(NamedTuple):
@@ -33,7 +35,8 @@ class TabularRefit:
 
     def __init__(self, problem: Problem, policy: Policy, evidence: ActionMask) -> None:
         episodes = Episodes.of(problem)
-        known = np.flatnonzero(episodes.terminals | episodes.next_observed)
+        counted = episodes.weights[episodes.episode] > 0
+        known = np.flatnonzero((episodes.terminals | episodes.next_observed) & counted)
         states, actions = episodes.states[known], episodes.actions[known]
         following = np.where(episodes.terminals[known], -1, episodes.next_states[known])
         self.starts = Starts(problem, episodes)
@@ -46,15 +49,21 @@ class TabularRefit:
         taken = followed[states, actions] > 0
         place, reached = _reachable(self.starts.states, states[taken], following[taken], n_states)
         used = np.flatnonzero(taken & (place[states] >= 0))
+        if problem.discount == 1:
+            ends = (following[used] < 0) | (lost[states[used]] > GIVEN_UP)
+            after = np.maximum(following[used], 0)
+            merged = np.zeros(used.size, dtype=np.int64)  # of all actions, as a randomised policy takes them
+            require_end(states[used], merged, after, ends, n_states=n_states, who="this policy")
         pairs, pair = np.unique(states[used] * n_actions + actions[used], return_inverse=True)
         moves, move = np.unique(pair * (n_states + 1) + following[used] + 1, return_inverse=True)
         episode = episodes.episode[known][used]
         e, self.k = len(episodes), episodes.costs.shape[1]
-        ones = np.ones(used.size)
-        self.pair_counts = sparse.csr_array((ones, (episode, pair)), shape=(e, pairs.size))
-        self.move_counts = sparse.csr_array((ones, (episode, move)), shape=(e, moves.size))
+        self.move_counts = _matrix(np.ones(used.size), episode, move, (e, moves.size))
         costs = episodes.costs[known][used]
-        self.costs = [sparse.csr_array((column, (episode, pair)), shape=(e, pairs.size)) for column in costs.T]
+        self.cost = np.zeros((moves.size, self.k))
+        self.cost[move] = costs  # of one row of each move; what others paid beyond that is kept by episode
+        beyond = (costs - self.cost[move]).T
+        self.beyond = [_matrix(column, episode, pair, (e, pairs.size)) if column.any() else None for column in beyond]
         self.state = place[pairs // n_actions]  # (pairs,)
         self.likely = followed.ravel()[pairs]
         self.move_pair = moves // (n_states + 1)
@@ -69,6 +78,7 @@ class TabularRefit:
         amounts = self.likely[self.move_pair] * self.continuation
         shape = self.n_states**2, moves.size
         self.chain = sparse.csr_array((amounts, (cells, np.arange(moves.size))), shape=shape)
+        self.by_start = _indicator(self.start, self.n_states)
         self.by_state = _indicator(self.state, self.n_states)
         self.by_pair = _indicator(self.move_pair, pairs.size)
         self.pairs, self.n_actions = pairs, n_actions
@@ -76,10 +86,11 @@ class TabularRefit:
 
     def visits(self, weights: FloatArray) -> Visits:
         """Return where the policy goes in the log as it is, and how often that was seen."""
-        pairs = self.pair_counts.T @ weights
-        shares = (self.move_counts.T @ weights) / pairs[self.move_pair]
+        moves = self.move_counts.T @ weights
+        pairs = self.by_pair @ moves
+        shares = moves / pairs[self.move_pair]
         system = np.eye(self.n_states) - (self.chain @ shares).reshape(self.n_states, self.n_states)
-        begins = self.starts.mean(np.eye(self.n_states)[self.start][None], weights[None])[0]
+        begins = self._begins(weights[None])[0]
         states = np.linalg.solve(system.T, begins)
         place, action = np.nonzero(self.lost)
         return Visits(
@@ -92,35 +103,43 @@ class TabularRefit:
     def refit(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Solve V = c + P V of every replicate, and follow its visits back to the episodes."""
         size = self.n_states
-        pairs = (self.pair_counts.T @ weights.T).T  # (B, pairs) occurrences
-        moves = (self.move_counts.T @ weights.T).T
-        shares = moves / pairs[:, self.move_pair]
-        immediate = np.stack([(c.T @ weights.T).T for c in self.costs], axis=2) / pairs[:, :, None]
-        paid = np.stack(
-            [(self.by_state @ (self.likely * column).T).T for column in np.moveaxis(immediate, 2, 0)], axis=2
-        )
-        system = np.eye(size) - (self.chain @ shares.T).T.reshape(-1, size, size)
-        try:
-            values = np.linalg.solve(system, paid + self.unsupported)  # (B, S, k)
-        except np.linalg.LinAlgError:
-            raise EndlessPolicyError(
-                "at discount 1 this policy need not end in the log, so its sums are not defined: use a discount below 1"
-            ) from None
+        moves = self.move_counts.T @ weights.T  # (moves, B) occurrences
+        pairs = self.by_pair @ moves
+        shares = moves / pairs[self.move_pair]
+        immediate = [self._paid(column, moves, weights) / pairs for column in range(self.k)]
+        paid = np.stack([(self.by_state @ (self.likely[:, None] * each)).T for each in immediate], axis=2)
+        system = np.eye(size) - (self.chain @ shares).T.reshape(-1, size, size)
+        values = np.linalg.solve(system, paid + self.unsupported)  # (B, S, k)
         at_start = values[:, self.start]
-        value = self.starts.mean(at_start, weights)
-        begins = self.starts.mean(np.eye(size)[self.start][None], weights)  # (B, S)
+        begins = self._begins(weights)
+        value = np.einsum("bs,bsk->bk", begins, values)
         visits = np.linalg.solve(np.swapaxes(system, 1, 2), begins[:, :, None])[:, :, 0]
-        total = weights.sum(axis=1, keepdims=True)
-        ratio = visits[:, self.state] * self.likely * total / pairs  # (B, pairs)
+        ratio = (visits[:, self.state] * self.likely * weights.sum(axis=1, keepdims=True)).T / pairs  # (pairs, B)
         influence = np.empty((len(weights), weights.shape[1], self.k))
-        for column in range(self.k):
-            ahead = self.continuation * values[:, self.next, column]
-            q = immediate[:, :, column] + (self.by_pair @ (shares * ahead).T).T
-            later = ratio[:, self.move_pair] * ahead
-            influence[:, :, column] = (
-                self.costs[column] @ ratio.T + self.move_counts @ later.T - self.pair_counts @ (ratio * q).T
-            ).T
+        for column, (each, beyond) in enumerate(zip(immediate, self.beyond, strict=True)):
+            ahead = self.continuation[:, None] * values[:, self.next, column].T
+            q = each + self.by_pair @ (shares * ahead)
+            surprise = self.cost[:, column, None] + ahead - q[self.move_pair]
+            found = self.move_counts @ (ratio[self.move_pair] * surprise)
+            influence[:, :, column] = (found if beyond is None else found + beyond @ ratio).T
         return value, influence + self.starts.influence(at_start, value)
+
+    def _begins(self, weights: FloatArray) -> FloatArray:
+        """(B, S) how likely an episode begins in each state."""
+        return np.asarray((self.by_start @ self.starts.chances(weights).T).T)
+
+    def _paid(self, column: int, moves: FloatArray, weights: FloatArray) -> FloatArray:
+        """(pairs, B) one cost, summed over the rows of each pair."""
+        paid = self.by_pair @ (self.cost[:, column, None] * moves)
+        beyond = self.beyond[column]
+        return paid if beyond is None else paid + beyond.T @ weights.T
+
+
+def _matrix(amounts: FloatArray, rows: IntArray, columns: IntArray, shape: tuple[int, int]) -> sparse.csr_array:
+    """Sum amounts by row and column."""
+    matrix = sparse.csr_array((amounts, (rows, columns)), shape=shape)
+    matrix.eliminate_zeros()
+    return matrix
 
 
 def _reachable(starts: IntArray, states: IntArray, following: IntArray, n_states: int) -> tuple[IntArray, IntArray]:

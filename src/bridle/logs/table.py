@@ -9,6 +9,7 @@ from polars.exceptions import PolarsError
 
 from bridle.arrays import BoolArray, FloatArray, IntArray
 from bridle.dataset import Dataset
+from bridle.encoding import Encoding, StateColumn, category_codes
 from bridle.errors import DataError
 from bridle.logs.costs import CostChoice, columns_needed, cost_column, named_costs
 from bridle.logs.sources import ROW, Source, file_trouble, open_source
@@ -31,6 +32,7 @@ class Columns:
     n_actions: int | None = None
     finite: bool | None = None
     missing: Sequence[str] = ()
+    encoding: Encoding | None = None  # of an earlier log, whose numbers for states and actions are to be kept
 
 
 @dataclass(frozen=True)
@@ -87,9 +89,14 @@ def read_table(source: object, columns: Columns) -> Reading:
     table, episodes, steps = _ordered(opened, table, episode, step)
     last = np.append(episodes[1:] != episodes[:-1], True)
     ends = np.zeros(table.height, dtype=bool) if terminal is None else truth_values(opened, table, terminal)
-    actions, labels = encode_actions(opened, table, action, columns.n_actions)
-    whole = table[action].dtype.is_integer()
-    states, encoding = encode_states(opened, table, state_columns, labels, columns.finite, integer_actions=whole)
+    if columns.encoding is None:
+        actions, labels = encode_actions(opened, table, action, columns.n_actions)
+        whole = table[action].dtype.is_integer()
+        states, encoding = encode_states(opened, table, state_columns, labels, columns.finite, integer_actions=whole)
+    else:
+        encoding = columns.encoding
+        actions = category_codes(StateColumn(action, encoding.actions), table)
+        states = encoding.encode(table)
     following = np.where(last.reshape(-1, *[1] * (states.ndim - 1)), states, np.roll(states, -1, axis=0))
     computed: dict[str, FloatArray] = {}
     for name, cost in choices.items():
@@ -107,7 +114,8 @@ def read_table(source: object, columns: Columns) -> Reading:
         episodes=episodes,
         steps=steps,
         propensities=None if columns.propensity is None else _probabilities(opened, table, columns.propensity),
-        n_actions=len(labels),
+        n_actions=len(encoding.actions),
+        n_states=None if encoding.combinations is None else len(encoding.combinations),
         encoding=encoding,
     )
     warnings = [*_row_warnings(dataset, last, terminal), *_column_warnings(table, state_columns, step, episode)]

@@ -1,12 +1,15 @@
 """What a report says, as data: the page is made from nothing else, and so can be made again from its JSON."""
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_serializer
 
+from bridle.certification.certificate import Certificate
 from bridle.logs.card import DataCard
 
 FORMAT = 1
+MAXIMISE = "maximise"  # a goal
+LEARNED, BEHAVIOUR, UNCONSTRAINED, SINGLE_POLICY = "learned", "behavior", "unconstrained", "best single policy"
 
 
 class Model(BaseModel):
@@ -76,6 +79,15 @@ class Differences(Model):
     tree_fidelity: float | None  # share of decisions that the tree reproduces
 
 
+class Aimed(Model):
+    """What was aimed at inside the learning part, so that the policy had a chance to pass."""
+
+    support: str  # the rule, in words
+    limits: dict[str, float]  # by constraint
+    predicted: dict[str, float]  # the bounds that were expected
+    hopeful: bool  # whether these keep the limits
+
+
 class Repeat(Model):
     """How to run it again and how to cite it."""
 
@@ -110,3 +122,10 @@ class Summary(Model):
     learning_episodes: int
     held_out_episodes: int
     repeat: Repeat
+    aimed: Aimed | None = None  # None: at the limits themselves
+    certificate: Certificate | None = None  # None: nothing was held out, or there is nothing to keep
+
+    @field_serializer("certificate")
+    def _with_infinities(self, certificate: Certificate | None) -> dict[str, Any] | None:
+        """Write what a diagnostic could not measure as this model does, not as nothing, which could not be read."""
+        return None if certificate is None else certificate.model_dump()

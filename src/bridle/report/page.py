@@ -9,7 +9,8 @@ from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
 from bridle.report.figures import Figure, figures
 from bridle.report.model import Differences, Member, StateDifference, Summary
-from bridle.report.words import breach, number, percent, sentence
+from bridle.report.verdict import GUARANTEES, LEVELS
+from bridle.report.words import SIGNS, breach, number, percent, percentage, sentence
 
 _MOST_MEMBERS = 20  # rows of the table of members, the heaviest first
 _MOST_STATES = 12  # rows of the table of states
@@ -41,8 +42,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": number, "percent": percent, "sentence": sentence}
-    environment.globals["breach"] = breach
+    environment.filters |= {"number": number, "percent": percent, "percentage": percentage, "sentence": sentence}
+    environment.globals |= {"breach": breach, "signs": SIGNS, "levels": LEVELS, "guarantees": GUARANTEES}
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     return environment
 

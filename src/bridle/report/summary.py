@@ -3,35 +3,58 @@
 import importlib.metadata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier, export_text
 
 from bridle.arrays import FloatArray
+from bridle.certification.certificate import Certificate
 from bridle.dataset import Dataset
 from bridle.game.loop import Round
-from bridle.game.solution import Solution, Status
+from bridle.game.solution import Solution
 from bridle.logs.card import DataCard
 from bridle.policies import MixturePolicy
 from bridle.problem import Problem, Values
-from bridle.report.model import CostRow, Differences, Estimate, Member, Repeat, StateDifference, Summary, Trace
+from bridle.report.model import (
+    BEHAVIOUR,
+    LEARNED,
+    MAXIMISE,
+    SINGLE_POLICY,
+    UNCONSTRAINED,
+    Aimed,
+    CostRow,
+    Differences,
+    Estimate,
+    Member,
+    Repeat,
+    StateDifference,
+    Summary,
+    Trace,
+)
+from bridle.report.verdict import caveat, verdict
+
+__all__ = [
+    "BEHAVIOUR",
+    "CITATION",
+    "LEARNED",
+    "MAXIMISE",
+    "SINGLE_POLICY",
+    "UNCONSTRAINED",
+    "Cost",
+    "Judged",
+    "summary",
+    "versions",
+]
 
 SHOWN_STATES = 40
 TREE_DEPTH = 3
+AIMED = " (These limits leave room for the certificate: they were chosen inside the learning part.)"
 TREE_ROWS = 20_000
 PACKAGES = ("numpy", "scipy", "scikit-learn", "polars")
 CITATION = (
     "Le, H. M., Voloshin, C. & Yue, Y. (2019). Batch Policy Learning under Constraints. "
     "Proceedings of the 36th International Conference on Machine Learning (ICML)."
 )
-CAVEAT = (
-    "Every number is an estimate from the log. Those of the learning part are optimistic, because it chose the policy; "
-    "those of the held-out part are not, but they are still estimates and come without a guarantee."
-)
-MAXIMISE = "maximise"  # a goal
-Level = Literal["good", "caution", "bad"]
-LEARNED, BEHAVIOUR, UNCONSTRAINED, SINGLE_POLICY = "learned", "behavior", "unconstrained", "best single policy"
 
 
 @dataclass(frozen=True)
@@ -65,17 +88,19 @@ def summary(
     card: DataCard,
     held_out_episodes: int,
     repeat: Repeat,
+    aimed: Aimed | None = None,
+    certificate: Certificate | None = None,
 ) -> Summary:
     """Collect everything a report says."""
     rows = [_cost_row(index, cost, problem, solution, judged) for index, cost in enumerate(costs)]
-    level, verdict = _verdict(solution, rows)
+    level, sentence = verdict(solution.status, rows, certificate)
     return Summary(
         title=title,
         status=str(solution.status),
-        verdict=verdict,
+        verdict=sentence,
         level=level,
-        explanation=solution.explanation,
-        caveat=CAVEAT,
+        explanation=solution.explanation + (AIMED if aimed is not None else ""),
+        caveat=caveat(certificate),
         costs=rows,
         policies=list(judged),
         gap=solution.gap,
@@ -88,6 +113,8 @@ def summary(
         learning_episodes=problem.dataset.first_rows().size,
         held_out_episodes=held_out_episodes,
         repeat=repeat,
+        aimed=aimed,
+        certificate=certificate,
     )
 
 
@@ -122,52 +149,6 @@ def _cost_row(index: int, cost: Cost, problem: Problem, solution: Solution, judg
         price=None if index == 0 else solution.multipliers[problem.constraints[index - 1].name] / abs(cost.factor),
         values=estimates,
     )
-
-
-def _verdict(solution: Solution, rows: Sequence[CostRow]) -> tuple[Level, str]:
-    objective, constraints = rows[0], rows[1:]
-    if solution.status is Status.INFEASIBLE:
-        return "bad", "No policy that the log supports keeps all the limits together: what follows comes closest."
-    if solution.status is Status.NOT_FINITE:
-        return "bad", "The run broke down before it found a policy to speak of."
-    judged = (
-        "on the held-out episodes" if objective.values[LEARNED].held_out is not None else "on the log it learned from"
-    )
-    broken = [row.name for row in constraints if not _kept(row)]
-    change = _change(objective)
-    if broken:
-        return "caution", f"The learned policy {change}, but {judged} it exceeds the limit on {_list(broken)}."
-    kept = "keeps every limit" if constraints else "has no limits to keep"
-    if solution.status is not Status.CONVERGED:
-        return "caution", f"The learned policy {change} and {kept} {judged}, but a better one may exist."
-    return "good", f"The learned policy {change} and {kept}, {judged}."
-
-
-def _change(objective: CostRow) -> str:
-    before, after = (_judge(objective.values[name]) for name in (BEHAVIOUR, LEARNED))
-    numbers = f"{objective.name} from {before:.4g} to {after:.4g}"
-    better = after > before if objective.goal == MAXIMISE else after < before
-    return (
-        f"{'raises' if after > before else 'lowers'} {numbers}"
-        if better
-        else f"moves {numbers}, the price of the limits,"
-    )
-
-
-def _kept(row: CostRow) -> bool:
-    value = _judge(row.values[LEARNED])
-    limit = row.limit if row.limit is not None else np.inf
-    slack = 1e-6 * max(1.0, abs(limit))
-    return value <= limit + slack if row.goal.startswith("at most") else value >= limit - slack
-
-
-def _judge(estimate: Estimate) -> float:
-    value = estimate.held_out if estimate.held_out is not None else estimate.learning
-    return float("nan") if value is None else value
-
-
-def _list(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
 def _trace(costs: Sequence[Cost], rounds: Sequence[Round]) -> Trace:

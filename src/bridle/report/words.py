@@ -2,11 +2,13 @@
 
 import math
 
+from bridle.certification.certificate import Verdict
 from bridle.report.model import CostRow
 
 NONE = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
 TIMES = "\N{MULTIPLICATION SIGN}"
+SIGNS: dict[Verdict, str] = {"pass": "✓", "fail": "✕", "inconclusive": "?"}
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -30,6 +32,11 @@ def number(value: float | None) -> str:
 def percent(share: float | None) -> str:
     """Return a share as a percentage with one decimal."""
     return NONE if share is None or not math.isfinite(share) else f"{_without_zeros(f'{abs(100 * share):.1f}')}%"
+
+
+def percentage(share: float) -> str:
+    """Return a share as a percentage with the digits it has, up to four: of what was chosen rather than measured."""
+    return f"{number(100 * share)}%"
 
 
 def sentence(text: str) -> str:

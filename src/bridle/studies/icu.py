@@ -57,8 +57,7 @@ at_most = 2.5                 # per patient: with discount = 1 sums are per epis
 discount = 1.0
 functions = "tabular"
 learner = "cutting-plane"
-min_count = 30                # hours of evidence before a treatment may be chosen in a state
-holdout = 0.5
+holdout = 0.5                 # of the patients, to certify by; margin and evidence are chosen on the others
 seed = 0
 """
 

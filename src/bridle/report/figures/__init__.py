@@ -1,5 +1,6 @@
 """Every plot of the report as plain data for plotly.js, by section: testable without a pixel."""
 
+from bridle.report.figures.certificate import certificate_figures
 from bridle.report.figures.costs import cost_figures
 from bridle.report.figures.differences import difference_figures
 from bridle.report.figures.figure import Figure
@@ -14,6 +15,7 @@ def figures(summary: Summary) -> dict[str, list[Figure]]:
     """Return the plots of each section, in the order to show them."""
     return {
         "costs": cost_figures(summary),
+        "certificate": certificate_figures(summary),
         "traces": trace_figures(summary),
         "members": member_figures(summary),
         "differences": difference_figures(summary.differences),

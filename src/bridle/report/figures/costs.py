@@ -1,16 +1,16 @@
 """Each cost of every policy, against its limit."""
 
 from bridle.report.figures.figure import (
-    LIMIT,
     SERIES,
     Figure,
     Spec,
     axis,
     finite,
     layout,
-    limit_line,
+    limit_and_beyond,
     names_axis,
     narrow_names,
+    span,
     text,
 )
 from bridle.report.model import CostRow, Estimate, Summary
@@ -89,23 +89,15 @@ def _hover(policy: str, value: str, row: CostRow) -> list[str]:
 
 def _range(row: CostRow, estimates: list[Estimate]) -> tuple[float, float]:
     """Return an interval with every value, error bar and limit, and some room."""
-    ends = [finite(row.limit)]
+    ends = [row.limit]
     for estimate in estimates:
         held_out, bar = finite(estimate.held_out), 2 * (finite(estimate.standard_error) or 0.0)
-        ends += [finite(estimate.learning)]
+        ends += [estimate.learning]
         ends += [held_out - bar, held_out + bar] if held_out is not None else []
-    known = [end for end in ends if end is not None] or [0.0]
-    room = 0.1 * (max(known) - min(known)) or 0.1 * abs(known[0]) or 1.0
-    return min(known) - room, max(known) + room
+    return span(ends)
 
 
 def _limit(row: CostRow, low: float, high: float) -> Spec:
-    """Draw the limit as a line, with what lies beyond it shaded."""
+    """Draw the limit, if there is one."""
     limit = finite(row.limit)
-    if limit is None:
-        return {}
-    drawn = limit_line(limit, f"limit {number(limit)}", across="x")
-    edge = low if is_floor(row) else high
-    beyond = {"type": "rect", "xref": "x", "yref": "paper", "x0": limit, "x1": edge, "y0": 0, "y1": 1}
-    shade = beyond | {"fillcolor": LIMIT, "opacity": 0.09, "line": {"width": 0}, "layer": "below"}
-    return {"shapes": [shade, *drawn["shapes"]], "annotations": drawn["annotations"]}
+    return {} if limit is None else limit_and_beyond(limit, low, high, floor=is_floor(row))

@@ -4,16 +4,22 @@ Colours are CSS variables, "var(--learned)": the page resolves them, so that one
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from bridle.certification.certificate import Verdict
+from bridle.report.words import number
 
 Spec = dict[str, Any]  # a trace, an axis, a layout: plotly.js's own JSON
 
 CLEAR = "rgba(0,0,0,0)"
-INK, MUTED, RULE, CARD, LIMIT = (f"var(--{name})" for name in ("ink", "muted", "rule", "card", "limit"))
-LEARNED, BEHAVIOR = "var(--learned)", "var(--behavior)"
+INK, MUTED, RULE, CARD, PAPER = (f"var(--{name})" for name in ("ink", "muted", "rule", "card", "paper"))
+LEARNED, BEHAVIOR, LIMIT = "var(--learned)", "var(--behavior)", "var(--limit)"
+VERDICTS: dict[Verdict, str] = {"pass": "var(--good)", "fail": "var(--bad)", "inconclusive": "var(--caution)"}
 SERIES = tuple(f"var(--series-{k})" for k in range(1, 7))
 _LONG, _SHORT = 40, 24  # characters of a name beside a plot
+_NEAR = 0.2  # of the width: a limit's label nearer to an edge is written away from it
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _FONT = 'ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 
@@ -44,6 +50,13 @@ def text(words: str, *, longest: int | None = None) -> str:
 def finite(value: float | None) -> float | None:
     """Return a number that JSON can hold, to six digits, or None, which plotly.js leaves out."""
     return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")
+
+
+def span(values: Sequence[float | None], *, before: float = 0.1, after: float = 0.1) -> tuple[float, float]:
+    """Return an interval with every value that there is, and room on either side in shares of their spread."""
+    known = [value for value in map(finite, values) if value is not None] or [0.0]
+    spread = max(known) - min(known) or abs(known[0]) or 1.0
+    return min(known) - before * spread, max(known) + after * spread
 
 
 def axis(title: str = "", **options: Any) -> Spec:
@@ -99,3 +112,14 @@ def limit_line(limit: float, label: str, *, across: str) -> Spec:
     )
     words = {"text": text(label), "showarrow": False, "font": {"color": LIMIT, "size": 12}}
     return {"shapes": [line | stroke], "annotations": [place | words]}
+
+
+def limit_and_beyond(limit: float, low: float, high: float, *, floor: bool) -> Spec:
+    """Return a vertical line at the limit, its label inside the interval shown, and what breaks the limit shaded."""
+    drawn = limit_line(limit, f"limit {number(limit)}", across="x")
+    share = (limit - low) / (high - low)
+    anchor = {"xanchor": "left" if share < _NEAR else "right" if share > 1 - _NEAR else "center"}
+    edge = low if floor else high
+    beyond = {"type": "rect", "xref": "x", "yref": "paper", "x0": limit, "x1": edge, "y0": 0, "y1": 1}
+    shade = beyond | {"fillcolor": LIMIT, "opacity": 0.09, "line": {"width": 0}, "layer": "below"}
+    return {"shapes": [shade, *drawn["shapes"]], "annotations": [label | anchor for label in drawn["annotations"]]}

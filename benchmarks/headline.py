@@ -1,0 +1,146 @@
+"""How many claims that a limit is kept are false: judged on the data that chose the policy, and certified.
+
+python benchmarks/headline.py [--seeds 200] [--jobs 2] [--only NAME ...] [--out FILE]
+
+Each run logs episodes, and learns twice. `plain` learns at the limit from all of them, and claims that the limit is
+kept because FQE on the same episodes says so (the paper's way). `bridle` learns on one half, support and margin chosen
+inside it, and claims it where the certificate of the other half passes. Truth is exact. Finished runs are kept in FILE
+and not run again.
+"""
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from bridle import FQE, FQI, AtMost, CuttingPlane, Dataset, Problem, Solution, Support, Tabular, TabularMDP, solve
+from bridle.certification import certify, split_episodes
+from bridle.certification.aim import aim
+from bridle.certification.certify import spent
+from bridle.studies import frozen_lake, random_cmdps
+
+CONFIDENCE = 0.95
+
+
+class Setting(NamedTuple):
+    """A problem with known truth, and a log of it."""
+
+    mdp: TabularMDP
+    log: Dataset
+    objective: str
+    limit: AtMost
+    behaviour: float  # the objective of who wrote the log
+
+
+def lake(seed: int, episodes: int) -> Setting:
+    """Slippery FrozenLake with a binding limit on falling into holes."""
+    mdp = frozen_lake.lake()
+    behaviour = frozen_lake.behaviour(mdp)
+    log = frozen_lake.log(mdp, behaviour, episodes=episodes, seed=seed)
+    limit = AtMost("hole", frozen_lake.HOLE_LIMIT, range=(0, 1))
+    return Setting(mdp, log, "goal", limit, mdp.values(behaviour)["goal"])
+
+
+def cmdps(seed: int, episodes: int) -> Setting:
+    """Another random constrained MDP for each seed."""
+    mdp = random_cmdps.goal_cmdp(seed)
+    behaviour = random_cmdps.skilled_behaviour(mdp, 0.1)
+    log = mdp.simulate(behaviour, episodes=episodes, max_steps=50, rng=np.random.default_rng(seed))
+    return Setting(mdp, log, "loss", AtMost("cost", 0.1, range=(0, 1)), mdp.values(behaviour)["loss"])
+
+
+SETTINGS: dict[str, tuple[tuple[int, ...], Callable[[int, int], Setting]]] = {
+    "frozen-lake": ((4000,), lake),
+    "random-cmdps": ((10, 50, 200, 1000, 2000), cmdps),
+}
+
+
+def learned(problem: Problem, support: Support, tolerance: float = 1e-4) -> Solution:
+    """Solve with tables."""
+    players: dict[str, Any] = {"best_response": FQI(Tabular(), support=support), "evaluator": FQE(Tabular())}
+    return solve(problem, **players, learner=CuttingPlane(100.0), tolerance=tolerance, max_rounds=50)
+
+
+def run(name: str, size: int, seed: int) -> dict[str, Any]:
+    """Learn and claim both ways."""
+    with threadpool_limits(1):
+        mdp, log, objective, limit, behaviour = SETTINGS[name][1](seed, size)
+        whole = Problem(log, objective=objective, constraints=[limit], discount=mdp.discount)
+        best = mdp.optimum(objective=objective, constraints=[limit]).values[objective]
+        plain = learned(whole, Support())
+        mine, held = split_episodes(log, holdout=0.5, seed=seed)
+        if held is None:
+            raise SystemExit("half of the episodes are held out")
+        problem = Problem(mine, objective=objective, constraints=[limit], discount=mdp.discount)
+        target = aim(
+            problem,
+            lambda part, support: learned(part, support, 1e-3).policy,
+            held_out=held.first_rows().size,
+            confidence=1 - spent(1 - CONFIDENCE, 1),
+            seed=seed,
+        )
+        room = Problem(mine, objective=objective, constraints=target.constraints, discount=mdp.discount)
+        careful = learned(room, target.support).policy
+        found = certify(
+            careful, held, constraints=[limit], discount=mdp.discount, confidence=CONFIDENCE, seed=seed, look=1
+        )
+
+    def judged(values: dict[str, float], *, claimed: bool) -> dict[str, Any]:
+        share = (values[objective] - behaviour) / (best - behaviour)
+        return {"claimed": claimed, "true": values[limit.cost], "share": share}
+
+    ways = {
+        "plain": judged(mdp.values(plain.policy), claimed=plain.values[limit.cost] <= limit.limit * (1 + 1e-6)),
+        "bridle": judged(mdp.values(careful), claimed=found.verdict == "pass"),
+    }
+    return {"setting": name, "size": size, "seed": seed, "limit": limit.limit, "verdict": found.verdict, **ways}
+
+
+def table(runs: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the lines of one setting and size."""
+    yield f"{'way':8} claims   false claims   true violations   of the possible gain (where claimed)"
+    for way in ("plain", "bridle"):
+        claimed = np.array([r[way]["claimed"] for r in runs])
+        broken = np.array([r[way]["true"] > r["limit"] * (1 + 1e-6) for r in runs])
+        share = np.array([r[way]["share"] for r in runs])
+        false = (claimed & broken).sum()
+        gain = f"{share[claimed].mean():.2f}" if claimed.any() else "-"
+        part = f"{false / claimed.sum():.1%}" if claimed.any() else "-"
+        yield (
+            f"{way:8} {claimed.mean():6.1%}   {false:3d} = {part:>6} of them   {broken.mean():10.1%}   "
+            f"{share.mean():10.2f} ({gain})"
+        )
+
+
+def main() -> None:
+    """Run what is missing, then print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", nargs="*", default=list(SETTINGS))
+    parser.add_argument("--out", type=Path, default=Path("bench-results/headline.jsonl"))
+    options = parser.parse_args()
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    kept = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
+    done = {(r["setting"], r["size"], r["seed"]) for r in kept}
+    for name in options.only:
+        for size in SETTINGS[name][0]:
+            missing = [seed for seed in range(options.seeds) if (name, size, seed) not in done]
+            new = Parallel(options.jobs, return_as="generator_unordered")(
+                delayed(run)(name, size, seed) for seed in missing
+            )
+            with options.out.open("a") as file:
+                for found in new:
+                    kept.append(found)
+                    print(json.dumps(found), file=file, flush=True)
+            of = [r for r in kept if (r["setting"], r["size"]) == (name, size) and r["seed"] < options.seeds]
+            print(f"\n{name}, {size} episodes, {len(of)} seeds", *table(of), sep="\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""Looks: which claims have been judged on which log. Judging another policy on the same episodes is paid for."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bridle.dataset import Dataset
+from bridle.errors import DataError
+from bridle.problem import AtMost
+
+FILE = "bridle-looks.jsonl"
+
+
+@dataclass(frozen=True)
+class Looks:
+    """A file beside a log with one line for each claim that was judged on it."""
+
+    path: Path
+
+    def number(self, log: str, claim: str) -> int:
+        """Return the how-many-th look a claim is: its own number if it was judged before, else the next one."""
+        claims = [line["claim"] for line in self._lines() if line["log"] == log]
+        return claims.index(claim) + 1 if claim in claims else len(claims) + 1
+
+    def record(self, log: str, claim: str, *, verdict: str, what: str) -> None:
+        """Write a look down, once."""
+        if any(line["log"] == log and line["claim"] == claim for line in self._lines()):
+            return
+        line = json.dumps({"log": log, "claim": claim, "verdict": verdict, "what": what})
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+    def _lines(self) -> list[dict[str, str]]:
+        if not self.path.exists():
+            return []
+        lines = []
+        for number, text in enumerate(self.path.read_text(encoding="utf-8").splitlines(), start=1):
+            try:
+                line = json.loads(text)
+                lines.append({key: str(line[key]) for key in ("log", "claim")})
+            except (ValueError, KeyError, TypeError):
+                raise DataError(
+                    f"line {number} of {self.path} is damaged: it records which claims were judged on the log. "
+                    "Restore it, or delete the line if it was never a look"
+                ) from None
+        return lines
+
+
+def log_key(dataset: Dataset) -> str:
+    """SHA-256 of which decisions were made in which episodes, however states and costs are read off them."""
+    if dataset.episodes is None:
+        raise DataError("without episodes a log cannot be told from another: pass episodes=")
+    digest = hashlib.sha256()
+    for column in (dataset.episodes, dataset.actions):
+        digest.update(np.ascontiguousarray(column).data)
+    return digest.hexdigest()
+
+
+def claim_key(policy: str, constraints: Sequence[AtMost], confidence: float, method: str, seed: int) -> str:
+    """SHA-256 of a policy's fingerprint, the limits it is judged by and how."""
+    limits = [(c.name, c.words, c.limit, c.range) for c in constraints]
+    return hashlib.sha256(repr((policy, limits, confidence, method, seed)).encode()).hexdigest()

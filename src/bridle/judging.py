@@ -1,0 +1,112 @@
+"""Judge a finished run on a log: estimates by every estimator, or a certificate."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from bridle import storage
+from bridle.certification import Certificate
+from bridle.certification.looks import FILE, Looks, log_key
+from bridle.certification.methods import method_of
+from bridle.certification.split import split_episodes
+from bridle.dataset import Dataset
+from bridle.deploy import load
+from bridle.errors import ArgumentError, DataError
+from bridle.evaluation import Estimates, evaluate
+from bridle.fit import PROBLEM, certify_recorded, method_for, read_summary
+from bridle.preparation import functions_of, inside, read
+from bridle.problem import AtLeast, AtMost, Problem
+from bridle.problem_file import MINARI, ProblemFile, parse_problem
+from bridle.protocols import Policy
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A run's policy, and the episodes to judge it by."""
+
+    file: ProblemFile
+    policy: Policy
+    dataset: Dataset  # episodes that did not choose the policy
+    log: str  # which log they are of
+    own: bool  # whether that is the one that was learned from, of which only the held-out part is used
+    folder: Path
+    constraints: tuple[AtMost, ...]
+    costs: tuple[str, ...]  # the objective first
+
+
+def open_trial(run: Path, data: str | None, *, single: bool = False) -> Trial:
+    """Load a run and read a log the way its own was read; of its own log, only what was held out counts.
+
+    data: a path or glob; None: the path in the run's problem file, from where this is called
+    """
+    found = read_summary(run)
+    deployed = load(run, single=single)
+    file = parse_problem((run / PROBLEM).read_text(encoding="utf-8"), run / PROBLEM)
+    if data is not None:
+        file = file.model_copy(update={"data": file.data.model_copy(update={"path": data})})
+    reading = read(file, Path(), deployed.encoding)
+    dataset, own = reading.dataset, reading.dataset.fingerprint == found.repeat.dataset
+    key = log_key(dataset)
+    if own:
+        _, held_out = split_episodes(dataset, holdout=file.learn.holdout, seed=file.learn.seed)
+        if held_out is None:
+            raise DataError("the run learned from all of this log: judge it on another one, or hold episodes out")
+        dataset = held_out
+    rows = found.costs[1:]
+    ranges = {c.name: None if c.range is None else (c.range[0], c.range[1]) for c in file.constraint}
+    constraints = tuple(
+        (AtMost if row.goal.startswith("at most") else AtLeast)(row.name, row.limit or 0.0, range=ranges[row.name])
+        for row in rows
+    )
+    paths = [file.data.path] if isinstance(file.data.path, str) else file.data.path
+    folder = Path() if paths[0].startswith(MINARI) else Path(paths[0]).parent
+    costs = (inside(file), *(row.name for row in rows))
+    return Trial(file, deployed.policy, dataset, key, own, folder, constraints, costs)
+
+
+def estimate(trial: Trial, *, estimators: Sequence[str] | None = None, temperature: float | None = None) -> Estimates:
+    """Value the policy by every estimator."""
+    return evaluate(
+        trial.policy,
+        trial.dataset,
+        costs=trial.costs,
+        discount=trial.file.learn.discount,
+        estimators=estimators,
+        functions=functions_of(trial.file.learn),
+        seed=trial.file.learn.seed,
+        temperature=temperature,
+        confidence=trial.file.certify.confidence,
+    )
+
+
+def judge(
+    trial: Trial, *, what: str, method: str | None = None, confidence: float | None = None
+) -> tuple[Certificate, list[str]]:
+    """Certify the policy, record the look, and return what could not be done on the way."""
+    if not trial.constraints:
+        raise ArgumentError("the run has no constraints: there is nothing to certify")
+    problem = Problem(trial.dataset, objective=None, constraints=trial.constraints, discount=trial.file.learn.discount)
+    file = trial.file
+    if method is not None:
+        method_of(method, problem)
+        file = file.model_copy(update={"certify": file.certify.model_copy(update={"method": method})})
+    trouble: list[str] = []
+    certificate = certify_recorded(
+        trial.policy,
+        problem,
+        Looks(trial.folder / FILE),
+        log=trial.log,
+        confidence=file.certify.confidence if confidence is None else confidence,
+        method=method_for(file, problem),
+        seed=file.learn.seed,
+        what=what,
+        trouble=trouble,
+    )
+    return certificate, trouble
+
+
+def written(table: pl.DataFrame, path: Path) -> None:
+    """Write a table as CSV, whole or not at all."""
+    storage.write_atomically(path, table.write_csv)

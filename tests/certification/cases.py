@@ -1,0 +1,76 @@
+"""Small logs whose truth is known, to judge policies on."""
+
+import numpy as np
+
+from bridle import Dataset, TabularPolicy
+from bridle.certification.methods import Fitted
+from bridle.studies import graph
+
+QUICK = Fitted(replicates=200)
+
+
+def coin_log(episodes, *, chance=0.3, seed=0, costs=None, propensity=0.5, logged=0.5):
+    """One state, one step: action 1 costs `chance` on average, action 0 nothing."""
+    rng = np.random.default_rng(seed)
+    actions = 1 * (rng.random(episodes) < logged)
+    paid = 1.0 * (rng.random(episodes) < chance) * actions if costs is None else costs
+    return Dataset.from_arrays(
+        states=np.zeros(episodes, dtype=int),
+        actions=actions,
+        next_states=np.zeros(episodes, dtype=int),
+        costs={"harm": paid, "benefit": 1.0 - paid},
+        terminals=np.ones(episodes, dtype=bool),
+        episodes=np.arange(episodes),
+        propensities=np.full(episodes, propensity),
+        n_actions=2,
+        n_states=1,
+    )
+
+
+def coin(chance):
+    """Take action 1 with this chance."""
+    return TabularPolicy(np.array([[1 - chance, chance]]))
+
+
+def graph_log(episodes, *, horizon=5, slip=0.1, up=0.5, seed=0):
+    """The Graph with slip, whose cost counts the upper nodes; and the MDP."""
+    mdp = graph.graph(horizon, slip=slip)
+    log = graph.log(mdp, graph.constant_policy(mdp, up), episodes=episodes, rng=np.random.default_rng(seed))
+    return mdp, log.with_costs({"upper": 0.5 * (log.cost("reward") + 1)})
+
+
+def upper_value(mdp, policy):
+    """What the policy pays for upper nodes, exactly."""
+    horizon = (mdp.n_states + 1) // 2
+    return 0.5 * (mdp.values(policy)["reward"] + sum(mdp.discount**t for t in range(horizon)))
+
+
+class Tilted:
+    """A stochastic policy over feature vectors, one score per action."""
+
+    def __init__(self, scores):
+        self.scores = np.asarray(scores)  # (d, A)
+
+    def probabilities(self, states):
+        exponentials = np.exp(states @ self.scores)
+        return exponentials / exponentials.sum(axis=1, keepdims=True)
+
+
+def bandit_log(episodes, *, seed=0, bend=0.0, propensities=True):
+    """One step: the cost of action 1 grows with the feature, and bends with its square."""
+    rng = np.random.default_rng(seed)
+    states = rng.standard_normal((episodes, 1))
+    behaviour = Tilted([[0.0, 0.5]]).probabilities(states)
+    actions = 1 * (rng.random(episodes) < behaviour[:, 1])
+    costs = 1.0 + actions * (states[:, 0] + bend * states[:, 0] ** 2) + 0.5 * rng.standard_normal(episodes)
+    stated = {"propensities": behaviour[np.arange(episodes), actions]} if propensities else {}
+    return Dataset.from_arrays(
+        states=states,
+        actions=actions,
+        next_states=states,
+        costs={"harm": costs},
+        terminals=np.ones(episodes, dtype=bool),
+        episodes=np.arange(episodes),
+        n_actions=2,
+        **stated,
+    )

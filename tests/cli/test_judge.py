@@ -1,0 +1,137 @@
+"""A finished run, judged by the commands a user types."""
+
+import json
+
+import polars as pl
+import pytest
+
+import bridle
+from cli.commands import bridle_command
+
+LOOKS = "bridle-looks.jsonl"
+
+
+@pytest.fixture(scope="module")
+def ward(tmp_path_factory):
+    """The tutorial's log and a run on it."""
+    folder = tmp_path_factory.mktemp("ward")
+    assert bridle_command("example", "--out", folder, "--patients", 4000).code == 0
+    assert bridle_command("fit", folder / "icu.toml", "--out", folder / "run").code == 0
+    return folder
+
+
+def looks(folder):
+    return [json.loads(line) for line in (folder / LOOKS).read_text().splitlines()]
+
+
+def test_every_estimator_has_its_row_and_the_table_is_saved(ward):
+    done = bridle_command("evaluate", ward / "run", "--data", ward / "icu.csv")
+    assert done.code == 0
+    assert "held-out part of the run's own log" in done.out
+    table = pl.read_csv(ward / "run" / "evaluation.csv")
+    names = {"naive", "is", "pdis", "wis", "cwpdis", "fqe", "lstdq", "model", "dr", "wdr", "magic"}
+    assert set(table["estimator"]) == names
+    assert set(table["cost"]) == {"death", "vasopressor hours", "litres of fluid"}
+    assert table["value"].is_not_null().all()
+    assert (table["low"] <= table["high"]).all()
+    assert "joint standard errors" in done.out
+    calibration = pl.read_csv(ward / "run" / "calibration.csv")
+    assert (calibration["probability"] - calibration["observed"]).abs().max() < 0.05
+
+
+def test_fitted_values_are_those_of_the_report(ward):
+    assert bridle_command("evaluate", ward / "run", "--data", ward / "icu.csv", "--estimators", "fqe").code == 0
+    table = pl.read_csv(ward / "run" / "evaluation.csv")
+    summary = json.loads((ward / "run" / "summary.json").read_text())
+    for row in summary["costs"]:
+        found = table.filter(pl.col("cost") == row["name"])["value"][0]
+        assert found == pytest.approx(row["values"]["learned"]["held_out"], rel=1e-9)
+
+
+def test_an_unknown_estimator_is_named(ward):
+    done = bridle_command("evaluate", ward / "run", "--data", ward / "icu.csv", "--estimators", "fqe,guess")
+    assert done.code == 2
+    assert "'guess'" in done.err
+    assert "cwpdis" in done.err
+
+
+def test_the_same_claim_is_one_look_and_another_policy_is_the_next(ward):
+    first = bridle.Certificate.read(ward / "run" / "certificate.json")
+    again = bridle_command("certify", ward / "run", "--data", ward / "icu.csv")
+    assert bridle.Certificate.read(ward / "run" / "certificate.json") == first
+    assert again.code == {"pass": 0, "fail": 5, "inconclusive": 6}[first.verdict]
+    assert first.look == 1
+    before = len(looks(ward))
+    bridle_command("certify", ward / "run", "--data", ward / "icu.csv", "--single")
+    single = bridle.Certificate.read(ward / "run" / "certificate-single.json")
+    assert single.look == before + 1
+    assert single.error < first.error
+    assert single.policy != first.policy
+    assert len(looks(ward)) == before + 1
+
+
+def test_a_second_run_on_the_same_log_pays_for_its_look(ward):
+    problem = ward / "other.toml"
+    problem.write_text((ward / "icu.toml").read_text().replace("at_most = 2.5", "at_most = 2.6"))
+    count = len(looks(ward))
+    assert bridle_command("fit", problem, "--out", ward / "second").code == 0
+    certificate = bridle.Certificate.read(ward / "second" / "certificate.json")
+    assert certificate.look == count + 1
+    assert certificate.error < 0.01
+
+
+def test_a_new_log_is_judged_by_all_of_its_episodes(ward):
+    new = ward / "new"
+    new.mkdir()
+    assert bridle_command("example", "--out", new, "--patients", 3000, "--seed", 7).code == 0
+    done = bridle_command("certify", ward / "run", "--data", new / "icu.csv")
+    certificate = bridle.Certificate.read(ward / "run" / "certificate-new.json")
+    assert certificate.episodes == 3000
+    assert certificate.look == 1
+    assert done.code in (0, 6)
+    assert (new / LOOKS).exists()
+
+
+def test_a_log_with_an_unknown_treatment_is_refused(ward):
+    table = pl.read_csv(ward / "icu.csv").with_columns(
+        pl.when(pl.int_range(pl.len()) == 5).then(pl.lit("surgery")).otherwise("treatment").alias("treatment")
+    )
+    table.write_csv(ward / "odd.csv")
+    done = bridle_command("certify", ward / "run", "--data", ward / "odd.csv")
+    assert done.code == 2
+    assert "'surgery'" in done.err
+
+
+def test_a_wrong_method_or_confidence_is_named(ward):
+    wrong = bridle_command("certify", ward / "run", "--data", ward / "icu.csv", "--method", "guess")
+    assert wrong.code == 2
+    assert "fqe-studentised" in wrong.err
+    assert bridle_command("certify", ward / "run", "--data", ward / "icu.csv", "--confidence", "2").code == 2
+
+
+def test_a_damaged_record_of_looks_is_not_ignored(ward, tmp_path):
+    log = tmp_path / "icu.csv"
+    log.write_bytes((ward / "icu.csv").read_bytes())
+    (tmp_path / LOOKS).write_text("not json\n")
+    done = bridle_command("certify", ward / "run", "--data", log)
+    assert done.code == 2
+    assert "line 1" in done.err
+
+
+def test_a_method_that_is_not_known_is_a_mistake_in_the_problem_file(ward):
+    problem = ward / "method.toml"
+    problem.write_text((ward / "icu.toml").read_text() + '\n[certify]\nmethod = "guess"\n')
+    done = bridle_command("inspect", problem)
+    assert done.code == 2
+    assert "certify" in done.err
+    assert "fqe-studentised" in done.err
+
+
+def test_without_a_holdout_there_is_no_certificate(ward):
+    problem = ward / "all.toml"
+    problem.write_text((ward / "icu.toml").read_text().replace("holdout = 0.5", "holdout = 0.0"))
+    assert bridle_command("fit", problem, "--out", ward / "all").code == 0
+    assert not (ward / "all" / "certificate.json").exists()
+    done = bridle_command("certify", ward / "all", "--data", ward / "icu.csv")
+    assert done.code == 2
+    assert "learned from all of this log" in done.err
