@@ -40,6 +40,7 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/logs.py
+	$(BIN)/python benchmarks/evaluation.py
 
 clean:
 	rm -rf $(VENV) demo-run dist build

@@ -9,15 +9,11 @@ passed, and how often wrongly where they were broken. `bridle` is the default wi
 always, and are also shown on the runs that the default answered.
 """
 
-import argparse
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from bridle import FQE, FQI, AtMost, CuttingPlane, Dataset, Problem, Support, Tabular, TabularPolicy, solve
@@ -27,6 +23,7 @@ from bridle.certification.methods import Fitted, Replicates, Sampled
 from bridle.functions import Linear
 from bridle.protocols import Policy
 from bridle.studies import frozen_lake, graph, random_cmdps
+from resumable import finished, options
 
 ERROR = 0.05
 DEFAULT = "bridle"
@@ -205,7 +202,7 @@ def run(name: str, size: int, seed: int) -> dict[str, Any]:
         drawn = ENVIRONMENTS[name].draw(seed, size)
         methods = {m: [bound, answered, passed] for m, bound, answered, passed in bounds(drawn, seed)}
     return {
-        "environment": name,
+        "setting": name,
         "size": size,
         "seed": seed,
         "truth": drawn.truth,
@@ -214,7 +211,7 @@ def run(name: str, size: int, seed: int) -> dict[str, Any]:
     }
 
 
-def table(runs: list[dict[str, Any]]) -> Iterator[str]:
+def table(runs: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield the lines of one environment and size."""
     truth, limit = (np.array([r[key] for r in runs]) for key in ("truth", "limit"))
     answered = np.array([r["methods"][DEFAULT][1] for r in runs])
@@ -238,27 +235,11 @@ def table(runs: list[dict[str, Any]]) -> Iterator[str]:
 
 def main() -> None:
     """Run what is missing, then print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=400)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--only", nargs="*", default=list(ENVIRONMENTS))
-    parser.add_argument("--out", type=Path, default=Path("bench-results/coverage.jsonl"))
-    options = parser.parse_args()
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    kept = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
-    done = {(r["environment"], r["size"], r["seed"]) for r in kept}
-    for name in options.only:
+    chosen = options(__doc__, ENVIRONMENTS, runs=400, out="coverage.jsonl")
+    for name in chosen.only:
         for size in ENVIRONMENTS[name].sizes:
-            missing = [seed for seed in range(options.runs) if (name, size, seed) not in done]
-            new = Parallel(options.jobs, return_as="generator_unordered")(
-                delayed(run)(name, size, seed) for seed in missing
-            )
-            with options.out.open("a") as file:
-                for found in new:
-                    kept.append(found)
-                    print(json.dumps(found), file=file, flush=True)
-            of = [r for r in kept if (r["environment"], r["size"]) == (name, size) and r["seed"] < options.runs]
-            print(f"\n{name}, {size} episodes, {len(of)} runs", *table(of), sep="\n", flush=True)
+            runs = finished(run, name, size, chosen)
+            print(f"\n{name}, {size} episodes, {len(runs)} runs", *table(runs), sep="\n", flush=True)
 
 
 if __name__ == "__main__":

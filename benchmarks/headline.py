@@ -1,6 +1,6 @@
 """How many claims that a limit is kept are false: judged on the data that chose the policy, and certified.
 
-python benchmarks/headline.py [--seeds 200] [--jobs 2] [--only NAME ...] [--out FILE]
+python benchmarks/headline.py [--runs 200] [--jobs 2] [--only NAME ...] [--out FILE]
 
 Each run logs episodes, and learns twice. `plain` learns at the limit from all of them, and claims that the limit is
 kept because FQE on the same episodes says so (the paper's way). `bridle` learns on one half, support and margin chosen
@@ -8,14 +8,10 @@ inside it, and claims it where the certificate of the other half passes. Truth i
 and not run again.
 """
 
-import argparse
-import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from bridle import FQE, FQI, AtMost, CuttingPlane, Dataset, Problem, Solution, Support, Tabular, TabularMDP, solve
@@ -23,6 +19,7 @@ from bridle.certification import certify, split_episodes
 from bridle.certification.aim import aim
 from bridle.certification.certify import spent
 from bridle.studies import frozen_lake, random_cmdps
+from resumable import finished, options
 
 CONFIDENCE = 0.95
 
@@ -101,7 +98,7 @@ def run(name: str, size: int, seed: int) -> dict[str, Any]:
     return {"setting": name, "size": size, "seed": seed, "limit": limit.limit, "verdict": found.verdict, **ways}
 
 
-def table(runs: list[dict[str, Any]]) -> Iterator[str]:
+def table(runs: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield the lines of one setting and size."""
     yield f"{'way':8} claims   false claims   true violations   of the possible gain (where claimed)"
     for way in ("plain", "bridle"):
@@ -119,27 +116,11 @@ def table(runs: list[dict[str, Any]]) -> Iterator[str]:
 
 def main() -> None:
     """Run what is missing, then print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=200)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--only", nargs="*", default=list(SETTINGS))
-    parser.add_argument("--out", type=Path, default=Path("bench-results/headline.jsonl"))
-    options = parser.parse_args()
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    kept = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
-    done = {(r["setting"], r["size"], r["seed"]) for r in kept}
-    for name in options.only:
+    chosen = options(__doc__, SETTINGS, runs=200, out="headline.jsonl")
+    for name in chosen.only:
         for size in SETTINGS[name][0]:
-            missing = [seed for seed in range(options.seeds) if (name, size, seed) not in done]
-            new = Parallel(options.jobs, return_as="generator_unordered")(
-                delayed(run)(name, size, seed) for seed in missing
-            )
-            with options.out.open("a") as file:
-                for found in new:
-                    kept.append(found)
-                    print(json.dumps(found), file=file, flush=True)
-            of = [r for r in kept if (r["setting"], r["size"]) == (name, size) and r["seed"] < options.seeds]
-            print(f"\n{name}, {size} episodes, {len(of)} seeds", *table(of), sep="\n", flush=True)
+            runs = finished(run, name, size, chosen)
+            print(f"\n{name}, {size} episodes, {len(runs)} seeds", *table(runs), sep="\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ def fit(
         card=prepared.card.model_copy(update={"warnings": [*prepared.card.warnings, *dict.fromkeys(trouble)]}),
         held_out_episodes=0 if prepared.held_out is None else prepared.held_out.dataset.first_rows().size,
         repeat=_repeat(prepared, command),
-        aimed=None if target is None else _in_words(target),
+        aimed=None if target is None else _in_words(target, finite=problem.dataset.n_states is not None),
         certificate=certificate,
     )
     if prepared.dataset.encoding is not None:
@@ -218,9 +218,9 @@ def _support(learn: Learn) -> Support:
     return Support(**{name: value for name, value in given.items() if value is not None})
 
 
-def _in_words(target: Aim) -> Aimed:
+def _in_words(target: Aim, *, finite: bool) -> Aimed:
     return Aimed(
-        support=target.support.words,
+        support=target.support.words(finite=finite),
         limits={c.name: c.limit for c in target.constraints},
         predicted=target.predicted,
         hopeful=target.hopeful,

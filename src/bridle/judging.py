@@ -15,6 +15,7 @@ from bridle.dataset import Dataset
 from bridle.deploy import load
 from bridle.errors import ArgumentError, DataError
 from bridle.evaluation import Estimates, evaluate
+from bridle.evaluation.propensities import Method
 from bridle.fit import PROBLEM, certify_recorded, method_for, read_summary
 from bridle.preparation import functions_of, inside, read
 from bridle.problem import AtLeast, AtMost, Problem
@@ -66,7 +67,13 @@ def open_trial(run: Path, data: str | None, *, single: bool = False) -> Trial:
     return Trial(file, deployed.policy, dataset, key, own, folder, constraints, costs)
 
 
-def estimate(trial: Trial, *, estimators: Sequence[str] | None = None, temperature: float | None = None) -> Estimates:
+def estimate(
+    trial: Trial,
+    *,
+    estimators: Sequence[str] | None = None,
+    propensities: Method | None = None,
+    temperature: float | None = None,
+) -> Estimates:
     """Value the policy by every estimator."""
     return evaluate(
         trial.policy,
@@ -76,6 +83,7 @@ def estimate(trial: Trial, *, estimators: Sequence[str] | None = None, temperatu
         estimators=estimators,
         functions=functions_of(trial.file.learn),
         seed=trial.file.learn.seed,
+        propensities=propensities,
         temperature=temperature,
         confidence=trial.file.certify.confidence,
     )

@@ -35,13 +35,11 @@ class Support:
         if not (isinstance(self.min_probability, int | float) and 0 <= self.min_probability < 1):
             raise ArgumentError(f"min_probability is {self.min_probability}: it must lie in [0, 1)")
 
-    @property
-    def words(self) -> str:
-        """Say the rule."""
-        return (
-            f"actions logged at least {self.min_count:g} times in a state, "
-            f"or with an estimated probability of at least {self.min_probability:g} where states are not finite"
-        )
+    def words(self, *, finite: bool) -> str:
+        """Say the rule for finite states, or for others."""
+        if not finite:
+            return f"an action needs an estimated probability of at least {self.min_probability:g}"
+        return f"an action must have been logged {self.min_count:g} times or more in a state"
 
     def of(self, problem: Problem) -> ActionMask:
         """Return the supported actions of a problem's transitions (computed once per problem)."""

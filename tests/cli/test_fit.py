@@ -207,9 +207,9 @@ def test_maximising_and_at_least_are_minimising_and_at_most_of_the_negative(ward
 
 def test_features_and_averages_per_step_work_too(ward):
     folder, _ = ward
-    log = pl.read_csv(folder / "icu.csv").filter(pl.col("patient") < 1000).with_columns(level=pl.col("severity").replace_strict(
-        {name: place + 0.0 for place, name in enumerate(icu.SEVERITIES)}
-    ))  # fmt: skip
+    levels = {name: place + 0.0 for place, name in enumerate(icu.SEVERITIES)}
+    log = pl.read_csv(folder / "icu.csv").filter(pl.col("patient") < 1000)
+    log = log.with_columns(level=pl.col("severity").replace_strict(levels))
     log.write_parquet(folder / "icu.parquet")
     path = edited(
         folder,

@@ -12,6 +12,7 @@ from bridle import judging
 from bridle.certification import Certificate
 from bridle.cli.shared import BROKEN, OK, UNPROVEN, app, console, errors, say
 from bridle.evaluation import Estimates
+from bridle.evaluation.propensities import Method
 
 TABLE, CALIBRATION = "evaluation.csv", "calibration.csv"
 EXIT = {"pass": OK, "fail": BROKEN, "inconclusive": UNPROVEN}
@@ -31,6 +32,9 @@ def evaluate(
     data: Data = None,
     single: Single = False,
     estimators: Annotated[str | None, typer.Option(help="Names, with commas between them. Default: all.")] = None,
+    propensities: Annotated[
+        Method | None, typer.Option(help="Default: the log's; else counts in finite states, logistic elsewhere.")
+    ] = None,
     temperature: Annotated[
         float | None, typer.Option(help="Where episodes are weighed, value the softmin of greedy policies.")
     ] = None,
@@ -39,7 +43,7 @@ def evaluate(
     """Value a run's policy by every estimator, each with its interval, and say where they disagree."""
     trial = judging.open_trial(run, data, single=single)
     chosen = None if estimators is None else [name.strip() for name in estimators.split(",")]
-    found = judging.estimate(trial, estimators=chosen, temperature=temperature)
+    found = judging.estimate(trial, estimators=chosen, propensities=propensities, temperature=temperature)
     show_estimates(found)
     folder = run if out is None else out
     judging.written(found.table(), folder / TABLE)

@@ -1,0 +1,36 @@
+"""Runs that take long: side by side, each kept in a file as it ends, and none run twice."""
+
+import argparse
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from joblib import Parallel, delayed
+
+Run = dict[str, Any]
+
+
+def options(text: str | None, settings: Iterable[str], *, runs: int, out: str) -> argparse.Namespace:
+    """Read the options that all such benchmarks have."""
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=runs, help="seeds of each setting and size")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", nargs="*", default=list(settings))
+    parser.add_argument("--out", type=Path, default=Path("bench-results") / out)
+    return parser.parse_args()
+
+
+def finished(run: Callable[[str, int, int], Run], name: str, size: int, chosen: argparse.Namespace) -> Sequence[Run]:
+    """Return the runs of one setting and size, by seed; those that the file lacks are run, and added to it."""
+    chosen.out.parent.mkdir(parents=True, exist_ok=True)
+    lines = chosen.out.read_text().splitlines() if chosen.out.exists() else []
+    kept = {(found["setting"], found["size"], found["seed"]): found for found in map(json.loads, lines)}
+    seeds = range(chosen.runs)
+    missing = [seed for seed in seeds if (name, size, seed) not in kept]
+    new = Parallel(chosen.jobs, return_as="generator_unordered")(delayed(run)(name, size, seed) for seed in missing)
+    with chosen.out.open("a") as file:
+        for found in new:
+            kept[name, size, found["seed"]] = found
+            print(json.dumps(found), file=file, flush=True)
+    return [kept[name, size, seed] for seed in seeds]
