@@ -43,13 +43,23 @@ def binding_limits(mdp: TabularMDP, *, tightness: float = 0.5) -> list[AtMost]:
     return [AtMost(name, least[name] + tightness * max(free[name] - least[name], 0.05)) for name in names]
 
 
-def goal_cmdp(seed: int, *, n_states: int = 50, n_actions: int = 4, discount: float = 0.95) -> TabularMDP:
+def goal_cmdp(
+    seed: int, *, n_states: int = 50, n_actions: int = 4, discount: float = 0.95, limit: float = 0.1
+) -> TabularMDP:
     """Return an MDP of the kind that offline constrained learning is compared on: reach a goal, and pay little.
 
     Every pair has four random successors. Episodes begin in state 0 and end in the state that is hardest to reach,
     where `loss` is -1. `cost` is Beta(.2, .2) per step, times 1 - discount: an average, between 0 and 1.
+    limit: on `cost`, which some policy can keep: where none can, another MDP is drawn
     """
     rng = np.random.default_rng(seed)
+    while True:
+        mdp = _draw_goal_cmdp(rng, n_states, n_actions, discount)
+        if mdp.optimum(objective="cost").values["cost"] <= limit:
+            return mdp
+
+
+def _draw_goal_cmdp(rng: np.random.Generator, n_states: int, n_actions: int, discount: float) -> TabularMDP:
     transitions = np.zeros((n_states, n_actions, n_states))
     for pair in np.ndindex(n_states, n_actions):
         transitions[(*pair, rng.choice(n_states, 4, replace=False))] = rng.dirichlet(np.ones(4))
