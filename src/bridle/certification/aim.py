@@ -23,7 +23,7 @@ COUNTS = (1.0, 3.0, 10.0, 30.0, 100.0)  # occurrences that an action may need in
 CHANCES = (0.01, 0.05, 0.2)  # and the behaviour probability that it may need elsewhere
 POWER = 0.9  # the chance to pass that is aimed at
 CLOSE = 0.25  # standard errors that a prediction may keep from the limit
-ADJUSTMENTS = 3  # times that the margin is measured anew for the policies that it leads to
+ADJUSTMENTS, FEWER = 4, 2  # times that the margin is measured anew: tables are quick, other classes are not
 
 Learn = Callable[[Problem, Support], Policy]
 
@@ -82,8 +82,7 @@ def aim(
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
     trials: list[_Trial] = []
     for support in supports if supports is not None else _candidates(problem):
-        to_beat = min((trial.objective for trial in trials if trial.excess <= 0), default=np.inf)
-        trial = _try(problem, learn, support, parts, chosen, room=room, held_out=held_out, to_beat=to_beat, rng=rng)
+        trial = _try(problem, learn, support, parts, chosen, room=room, held_out=held_out, rng=rng)
         trials += [] if trial is None else [trial]
     if not trials:
         raise ArgumentError("no support rule leads to policies that can be valued on other episodes: log more")
@@ -105,7 +104,6 @@ def _try(
     *,
     room: float,
     held_out: int,
-    to_beat: float,
     rng: np.random.Generator,
 ) -> _Trial | None:
     """Learn on all folds but one and judge on that one, widening the margins until the predicted bounds fit.
@@ -113,7 +111,7 @@ def _try(
     What a policy loses on episodes that did not choose it shrinks as more do: on all, by the share that a fold lacks.
     """
     margins, best = np.zeros(problem.n_constraints), None
-    for _ in range(1 + ADJUSTMENTS):
+    for _ in range(1 + (FEWER if problem.dataset.n_states is None else ADJUSTMENTS)):
         judged = []
         for mine, others in parts:
             scale = len(Episodes.of(mine)) / len(Episodes.of(problem))
@@ -132,7 +130,7 @@ def _try(
         excess = float((over / np.where(errors[1:] > 0, errors[1:], 1.0)).max())
         trial = _Trial(support, margins, float(values[0]), predicted, excess)
         best = trial if best is None else min(best, trial, key=_rank)
-        if -CLOSE <= excess <= 0 or trial.objective >= to_beat:  # (more margin would not lower the objective)
+        if -CLOSE <= excess <= 0:
             break
         margins = np.maximum(margins + over, 0)  # less, too, where there was more room than needed
         if (margins == trial.margins).all():
