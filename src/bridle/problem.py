@@ -14,7 +14,7 @@ from bridle.errors import ProblemError
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AtMost:
     """The expected discounted sum of a cost must not exceed a limit.
 
@@ -43,8 +43,13 @@ class AtMost:
             object.__setattr__(self, "range", (low, high))
         object.__setattr__(self, "name", self.name or self.cost)
 
+    def __repr__(self) -> str:
+        """Show what was given: a run is known by this, also where it was started before there were ranges."""
+        declared = "" if self.range is None else f", range={self.range!r}"
+        return f"{type(self).__name__}(cost={self.cost!r}, limit={self.limit!r}, name={self.name!r}{declared})"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class AtLeast(AtMost):
     """The expected discounted sum of a cost (a benefit, then) must reach a limit."""
 
