@@ -11,10 +11,10 @@ import numpy as np
 
 from bridle import storage
 from bridle.best_response import FQI
-from bridle.certification import Certificate, certify
+from bridle.certification import Certificate
 from bridle.certification.aim import Aim, aim
-from bridle.certification.certify import fingerprint, spent
-from bridle.certification.looks import FILE, Looks, claim_key, log_key
+from bridle.certification.certify import spent
+from bridle.certification.looks import FILE, Looks, log_key
 from bridle.certification.methods import Fitted, Method, Sampled, method_of
 from bridle.deploy import best_member
 from bridle.deploy.deployed import ENCODING, SINGLE
@@ -73,7 +73,7 @@ def fit(
         SINGLE_POLICY: single,
     }
     judged = {name: _judge(prepared, policy, players["evaluator"], trouble) for name, policy in compared.items()}
-    certificate = certify_held_out(prepared, solution.policy, what=str(out), trouble=trouble)
+    certificate = _certify(prepared, solution.policy, what=str(out), trouble=trouble)
     found = summary(
         aimed,
         solution,
@@ -97,54 +97,21 @@ def fit(
     return solution, found
 
 
-def certify_held_out(
-    prepared: Prepared, policy: Policy, *, what: str, trouble: list[str] | None = None
-) -> Certificate | None:
-    """Judge a policy on the held-out part, and record that it was; None where there is nothing to judge or by."""
+def _certify(prepared: Prepared, policy: Policy, *, what: str, trouble: list[str]) -> Certificate | None:
+    """Judge a policy on the held-out part; None where there is nothing to judge, or to judge by."""
     if prepared.held_out is None or not prepared.problem.constraints:
         return None
     file, problem = prepared.file, prepared.held_out
-    return certify_recorded(
+    certificate, unrecorded = Looks(prepared.folder / FILE).certify(
         policy,
         problem,
-        Looks(prepared.folder / FILE),
         log=log_key(prepared.dataset),
         confidence=file.certify.confidence,
         method=method_for(file, problem),
         seed=file.learn.seed,
         what=what,
-        trouble=[] if trouble is None else trouble,
     )
-
-
-def certify_recorded(
-    policy: Policy,
-    problem: Problem,
-    looks: Looks,
-    *,
-    log: str,
-    confidence: float,
-    method: Method,
-    seed: int,
-    what: str,
-    trouble: list[str],
-) -> Certificate:
-    """Judge a policy with what earlier looks at the same log have left to err by."""
-    claim = claim_key(fingerprint(policy, problem.dataset), problem.constraints, confidence, method.name, seed)
-    certificate = certify(
-        policy,
-        problem.dataset,
-        constraints=problem.constraints,
-        discount=problem.discount,
-        confidence=confidence,
-        method=method,
-        seed=seed,
-        look=looks.number(log, claim),
-    )
-    try:
-        looks.record(log, claim, verdict=certificate.verdict, what=what)
-    except OSError as reason:
-        trouble.append(f"that the held-out episodes were used could not be recorded in {looks.path}: {reason.strerror}")
+    trouble += unrecorded
     return certificate
 
 
@@ -234,6 +201,7 @@ def _repeat(prepared: Prepared, command: str) -> Repeat:
         version=importlib.metadata.version("bridle"),
         seed=prepared.file.learn.seed,
         dataset=prepared.dataset.fingerprint,
+        log="" if prepared.dataset.episodes is None else log_key(prepared.dataset),
         packages=versions(),
         citation=CITATION,
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from glob import glob
 from pathlib import Path
 
 import polars as pl
@@ -16,8 +17,8 @@ from bridle.deploy import load
 from bridle.errors import ArgumentError, DataError
 from bridle.evaluation import Estimates, evaluate
 from bridle.evaluation.propensities import Method
-from bridle.fit import PROBLEM, certify_recorded, method_for, read_summary
-from bridle.preparation import functions_of, inside, read
+from bridle.fit import PROBLEM, method_for, read_summary
+from bridle.preparation import folder_of, functions_of, inside, paths_of, read
 from bridle.problem import AtLeast, AtMost, Problem
 from bridle.problem_file import MINARI, ProblemFile, parse_problem
 from bridle.protocols import Policy
@@ -47,24 +48,25 @@ def open_trial(run: Path, data: str | None, *, single: bool = False) -> Trial:
     file = parse_problem((run / PROBLEM).read_text(encoding="utf-8"), run / PROBLEM)
     if data is not None:
         file = file.model_copy(update={"data": file.data.model_copy(update={"path": data})})
-    reading = read(file, Path(), deployed.encoding)
-    dataset, own = reading.dataset, reading.dataset.fingerprint == found.repeat.dataset
+    gone = [path for path in paths_of(file, Path()) if not path.startswith(MINARI) and not glob(path)]
+    if data is None and gone:
+        raise DataError(f"there is no {gone[0]} here, where the run's log should be: pass --data with its path")
+    dataset = read(file, Path(), deployed.encoding).dataset
     key = log_key(dataset)
+    own = key == found.repeat.log
     if own:
         _, held_out = split_episodes(dataset, holdout=file.learn.holdout, seed=file.learn.seed)
         if held_out is None:
             raise DataError("the run learned from all of this log: judge it on another one, or hold episodes out")
         dataset = held_out
     rows = found.costs[1:]
-    ranges = {c.name: None if c.range is None else (c.range[0], c.range[1]) for c in file.constraint}
+    ranges = {c.name: c.ends for c in file.constraint}
     constraints = tuple(
         (AtMost if row.goal.startswith("at most") else AtLeast)(row.name, row.limit or 0.0, range=ranges[row.name])
         for row in rows
     )
-    paths = [file.data.path] if isinstance(file.data.path, str) else file.data.path
-    folder = Path() if paths[0].startswith(MINARI) else Path(paths[0]).parent
     costs = (inside(file), *(row.name for row in rows))
-    return Trial(file, deployed.policy, dataset, key, own, folder, constraints, costs)
+    return Trial(file, deployed.policy, dataset, key, own, folder_of(file, Path()), constraints, costs)
 
 
 def estimate(
@@ -100,19 +102,15 @@ def judge(
     if method is not None:
         method_of(method, problem)
         file = file.model_copy(update={"certify": file.certify.model_copy(update={"method": method})})
-    trouble: list[str] = []
-    certificate = certify_recorded(
+    return Looks(trial.folder / FILE).certify(
         trial.policy,
         problem,
-        Looks(trial.folder / FILE),
         log=trial.log,
         confidence=file.certify.confidence if confidence is None else confidence,
         method=method_for(file, problem),
         seed=file.learn.seed,
         what=what,
-        trouble=trouble,
     )
-    return certificate, trouble
 
 
 def written(table: pl.DataFrame, path: Path) -> None:

@@ -57,7 +57,7 @@ def prepare(path: Path, *, strict: bool = False) -> Prepared:
     if strict and card.warnings:
         raise DataError("the log is odd, and --strict was asked for:\n" + "\n".join(f"  {w}" for w in card.warnings))
     judging = None if held_out is None else replace(problem, dataset=held_out)
-    return Prepared(file, text, problem, judging, costs, card, dataset, _folder(file, path.parent))
+    return Prepared(file, text, problem, judging, costs, card, dataset, folder_of(file, path.parent))
 
 
 def read(file: ProblemFile, folder: Path, encoding: Encoding | None = None) -> Reading:
@@ -72,7 +72,7 @@ def read(file: ProblemFile, folder: Path, encoding: Encoding | None = None) -> R
 def _read(file: ProblemFile, folder: Path, encoding: Encoding | None) -> Reading:
     data, expressions = file.data, {inside(file): file.objective.expression}
     expressions |= {c.name: c.cost or c.name for c in file.constraint}
-    paths = _paths(file, folder)
+    paths = paths_of(file, folder)
     finite = file.learn.functions == "tabular"
     if data.is_table:
         columns = Columns(
@@ -103,13 +103,15 @@ def _read_arrays(path: str, expressions: Mapping[str, str], n_actions: int | Non
     return read_hdf5(path, n_actions=n_actions)
 
 
-def _paths(file: ProblemFile, folder: Path) -> list[str]:
+def paths_of(file: ProblemFile, folder: Path) -> list[str]:
+    """Return where the log lies, seen from a folder."""
     paths = [file.data.path] if isinstance(file.data.path, str) else file.data.path
     return [path if path.startswith(MINARI) else str(folder / path) for path in paths]
 
 
-def _folder(file: ProblemFile, folder: Path) -> Path:
-    first = _paths(file, folder)[0]
+def folder_of(file: ProblemFile, folder: Path) -> Path:
+    """Return the folder of the log, or the given one where it is no file."""
+    first = paths_of(file, folder)[0]
     return folder if first.startswith(MINARI) else Path(first).parent
 
 
@@ -144,8 +146,7 @@ def _limits(file: ProblemFile, learning: Dataset) -> tuple[list[AtMost], tuple[C
         share = limit.share_of_behaviour
         value = float(limit.given) if share is None else share * float(done)
         kind = AtMost if limit.at_most is not None else AtLeast
-        ends = None if limit.range is None else (limit.range[0], limit.range[1])
-        limits.append(kind(limit.name, value, range=ends))
+        limits.append(kind(limit.name, value, range=limit.ends))
         source = None if share is None else str(limit.given)
         shown.append(Cost(limit.name, f"{limit.words} {value:.4g}", unit, kind.sign, value, source))
     return limits, tuple(shown)

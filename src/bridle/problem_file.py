@@ -101,6 +101,11 @@ class Limit(Section):
         return self
 
     @property
+    def ends(self) -> tuple[float, float] | None:
+        """The declared range."""
+        return None if self.range is None else (self.range[0], self.range[1])
+
+    @property
     def given(self) -> float | int | str:
         """The limit as it was written."""
         return self.at_most if self.at_most is not None else self.at_least if self.at_least is not None else 0.0

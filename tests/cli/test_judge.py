@@ -92,6 +92,21 @@ def test_a_new_log_is_judged_by_all_of_its_episodes(ward):
     assert (new / LOOKS).exists()
 
 
+def test_the_log_that_was_learned_from_is_known_again_when_an_outcome_in_it_is_corrected(ward):
+    table = pl.read_csv(ward / "icu.csv")
+    corrected = pl.when(pl.int_range(pl.len()) == 3).then(0.25).otherwise("litres").alias("litres")
+    table.with_columns(corrected).write_csv(ward / "corrected.csv")
+    done = bridle_command("evaluate", ward / "run", "--data", ward / "corrected.csv", "--estimators", "naive")
+    assert "2,000 episodes of the held-out part of the run's own log" in done.out
+
+
+def test_a_log_that_is_not_where_it_was_is_asked_for(ward, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = bridle_command("certify", ward / "run")
+    assert done.code == 2
+    assert "pass --data" in done.err
+
+
 def test_a_log_with_an_unknown_treatment_is_refused(ward):
     table = pl.read_csv(ward / "icu.csv").with_columns(
         pl.when(pl.int_range(pl.len()) == 5).then(pl.lit("surgery")).otherwise("treatment").alias("treatment")

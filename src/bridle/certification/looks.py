@@ -8,9 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from bridle.certification.certificate import Certificate
+from bridle.certification.certify import certify, fingerprint
+from bridle.certification.methods import Method
 from bridle.dataset import Dataset
 from bridle.errors import DataError
-from bridle.problem import AtMost
+from bridle.problem import AtMost, Problem
+from bridle.protocols import Policy
 
 FILE = "bridle-looks.jsonl"
 
@@ -20,6 +24,39 @@ class Looks:
     """A file beside a log with one line for each claim that was judged on it."""
 
     path: Path
+
+    def certify(
+        self,
+        policy: Policy,
+        problem: Problem,
+        *,
+        log: str,
+        confidence: float,
+        method: Method,
+        seed: int,
+        what: str,
+    ) -> tuple[Certificate, list[str]]:
+        """Judge a policy with what earlier looks at the log have left to err by, and record it.
+
+        Returns the certificate, and what went wrong with the recording.
+        """
+        claim = claim_key(fingerprint(policy, problem.dataset), problem.constraints, confidence, method.name, seed)
+        certificate = certify(
+            policy,
+            problem.dataset,
+            constraints=problem.constraints,
+            discount=problem.discount,
+            confidence=confidence,
+            method=method,
+            seed=seed,
+            look=self.number(log, claim),
+        )
+        try:
+            self.record(log, claim, verdict=certificate.verdict, what=what)
+        except OSError as reason:
+            why = f"{self.path}: {reason.strerror}"
+            return certificate, [f"that these episodes were used could not be recorded in {why}"]
+        return certificate, []
 
     def number(self, log: str, claim: str) -> int:
         """Return the how-many-th look a claim is: its own number if it was judged before, else the next one."""

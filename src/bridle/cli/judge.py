@@ -21,7 +21,9 @@ STYLE = {"pass": "bold green", "fail": "bold red", "inconclusive": "bold yellow"
 Run = Annotated[Path, typer.Argument(help="A run folder that `bridle fit` wrote.")]
 Data = Annotated[
     str | None,
-    typer.Option(help="A log like the run's own; of that one, only held-out episodes count. Default: the run's own."),
+    typer.Option(
+        help="A log like the run's own, of other episodes; of its own, the default, only held-out episodes count."
+    ),
 ]
 Single = Annotated[bool, typer.Option("--single", help="Judge the best single policy, not the mixture.")]
 

@@ -96,6 +96,7 @@ class Repeat(Model):
     version: str
     seed: int
     dataset: str  # fingerprint
+    log: str = ""  # of its decisions alone, however states and costs are read; "" where episodes are not known
     packages: dict[str, str]
     citation: str
 
