@@ -258,6 +258,12 @@ class Dataset:
         """(e,) the first row of each episode."""
         return _first_rows(self.episodes, self.steps)
 
+    def order(self) -> IntArray:
+        """(n,) the rows by episode, then by step (else as they stand)."""
+        if self.episodes is None:
+            raise DataError("without episodes rows have no order: pass episodes=")
+        return _episode_order(self.episodes, self.steps)
+
     def returns(self, discount: float) -> FloatArray:
         """(e, k) the discounted sum of every cost in each logged episode, in the order of their numbers."""
         if self.episodes is None:

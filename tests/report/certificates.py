@@ -1,6 +1,6 @@
 """Certificates as data, for the sample of finite states: one that passes, one that fails, and ones that cannot tell."""
 
-from bridle.certification.certificate import Certificate, Judged
+from bridle.certification.certificate import Certificate, JudgedConstraint
 from bridle.certification.certify import _together
 from bridle.certification.diagnostics import Check
 from bridle.report.model import Aimed
@@ -53,7 +53,7 @@ FAILED = Check(
 def judged(name, limit, values, verdict, *, words="at most", reason="as it is", advice=""):
     """One constraint; values: estimate, standard error, bound, other bound."""
     estimate, error, bound, other = values
-    return Judged(
+    return JudgedConstraint(
         name=name,
         words=words,
         limit=limit,

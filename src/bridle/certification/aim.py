@@ -154,13 +154,10 @@ def _parts(problem: Problem, folds: int, rng: np.random.Generator) -> list[tuple
     """Return for each fold the problem without its episodes, and the problem of them alone."""
     episodes = Episodes.of(problem)
     fold = folds_of(episodes, folds, rng)
-    parts = []
-    for one in range(fold.max() + 1):
-        rows = np.empty(len(problem.dataset), dtype=bool)
-        rows[episodes.rows] = (fold == one)[episodes.episode]
-        mine, others = problem.dataset.part(~rows), problem.dataset.part(rows)
-        parts.append((replace(problem, dataset=mine), replace(problem, dataset=others)))
-    return parts
+    return [
+        (episodes.problem_of(problem, fold != one), episodes.problem_of(problem, fold == one))
+        for one in range(fold.max() + 1)
+    ]
 
 
 def _candidates(problem: Problem) -> list[Support]:

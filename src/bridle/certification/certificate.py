@@ -14,7 +14,7 @@ from bridle.storage import write_atomically
 Verdict = Literal["pass", "fail", "inconclusive"]
 
 
-class Judged(BaseModel):
+class JudgedConstraint(BaseModel):
     """One constraint, in the user's own sign: what is believed of it, and how far it may be off."""
 
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
@@ -45,7 +45,7 @@ class Certificate(BaseModel):
     error: float  # what this look spends of it
     look: int  # the how-many-th use of these data
     episodes: int
-    constraints: list[Judged]
+    constraints: list[JudgedConstraint]
     checks: list[Check]
     seed: int
     dataset: str  # fingerprints

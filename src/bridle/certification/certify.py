@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bridle.certification.certificate import Certificate, Judged, Verdict
+from bridle.certification.certificate import Certificate, JudgedConstraint, Verdict
 from bridle.certification.diagnostics import Check, diagnose, unvarying
 from bridle.certification.methods import Method, method_of
 from bridle.certification.samples import Interval
@@ -96,7 +96,7 @@ def fingerprint(policy: Policy, dataset: Dataset) -> str:
     return digest.hexdigest()
 
 
-def _judge(constraint: AtMost, interval: Interval, i: int, *, episodes: int, believed: bool) -> Judged:
+def _judge(constraint: AtMost, interval: Interval, i: int, *, episodes: int, believed: bool) -> JudgedConstraint:
     """Judge one constraint; inside, less is better and limits are upper limits."""
     sign = constraint.sign
     estimate, error, lower, upper = (float(column[i]) for column in interval)
@@ -118,7 +118,7 @@ def _judge(constraint: AtMost, interval: Interval, i: int, *, episodes: int, bel
         if estimate < limit:
             needed = math.ceil(episodes * ((upper - estimate) / (limit - estimate)) ** 2)
             advice = f"about {needed:,} held-out episodes like these {episodes:,} would show it, if it is; {advice}"
-    return Judged(
+    return JudgedConstraint(
         name=constraint.name,
         words="at most" if sign > 0 else "at least",
         limit=constraint.limit,
@@ -144,7 +144,7 @@ def _outward(value: float, sign: float) -> str:
     return f"{(math.ceil if sign > 0 else math.floor)(value / unit) * unit:.3g}"
 
 
-def _together(judged: list[Judged], failed: list[Check]) -> tuple[Verdict, str]:
+def _together(judged: list[JudgedConstraint], failed: list[Check]) -> tuple[Verdict, str]:
     if failed:
         return "inconclusive", "the held-out episodes cannot tell: " + "; ".join(check.words for check in failed)
     verdicts: tuple[Verdict, ...] = ("fail", "inconclusive", "pass")

@@ -9,7 +9,7 @@ from bridle.certification.samples import Interval
 from bridle.errors import ArgumentError, DataError, DivergenceError, EndlessPolicyError
 from bridle.evaluation.doubly_robust import Corrected, contributions_of, corrected
 from bridle.evaluation.episodes import Episodes
-from bridle.evaluation.fqe import FQE
+from bridle.evaluation.fqe import nuisance
 from bridle.evaluation.importance import concentration, ratios
 from bridle.evaluation.propensities import Propensities, propensities_of
 from bridle.evaluation.refits import Refits
@@ -122,7 +122,7 @@ def _at_least(name: str, value: float, limit: float, words: str, advice: str) ->
 
 def _propensities(problem: Problem) -> Propensities | None:
     try:
-        return propensities_of(problem.dataset)
+        return problem.once("propensities", lambda: propensities_of(problem.dataset))
     except (ArgumentError, DataError):
         return None
 
@@ -211,8 +211,7 @@ def _parts(
     rng: np.random.Generator,
 ) -> list[Corrected]:
     """Return each member's Q, fitted on other episodes than those it is held against."""
-    direct = FQE(functions, support=Support(0, 0))
-    return list(corrected(problem, policy, propensities, direct, rng=rng))
+    return list(corrected(problem, policy, propensities, nuisance(functions), rng=rng))
 
 
 def _disagreement(problem: Problem, values: FloatArray, influence: FloatArray, parts: list[Corrected]) -> Check:

@@ -18,14 +18,14 @@ from bridle.certification.samples import (
     betting,
     require_inside,
     resampled,
-    standard_errors,
     student,
     studentised,
 )
 from bridle.errors import ArgumentError
 from bridle.evaluation.doubly_robust import contributions
 from bridle.evaluation.episodes import Episodes
-from bridle.evaluation.fqe import FQE
+from bridle.evaluation.estimate import standard_errors
+from bridle.evaluation.fqe import nuisance
 from bridle.evaluation.importance import ratios
 from bridle.evaluation.propensities import Propensities, propensities_of
 from bridle.evaluation.refits import Refits, draws
@@ -219,7 +219,7 @@ class Sampled:
             episodes = Episodes.of(problem)
             weighed = (episodes.factors * ratios(problem, policy, propensities))[:, None] * episodes.costs
             return episodes.sums(weighed)
-        direct = FQE(self.functions or default_functions(problem), support=Support(0, 0))
+        direct = nuisance(self.functions or default_functions(problem))
         return contributions(problem, policy, propensities, direct, folds=self.folds, rng=rng)
 
     def _propensities(self, problem: Problem) -> Propensities:

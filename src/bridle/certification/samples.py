@@ -11,6 +11,7 @@ from scipy import stats
 
 from bridle.arrays import FloatArray
 from bridle.errors import ArgumentError
+from bridle.evaluation.estimate import standard_errors
 
 STAKE = 0.75  # of what could be lost in one bet
 NO_SPREAD = 1e-9  # of a standard error: a replicate with less, of values that vary, shows none
@@ -26,13 +27,6 @@ class Interval(NamedTuple):
     errors: FloatArray  # (k,) standard errors
     lower: FloatArray  # (k,)
     upper: FloatArray  # (k,)
-
-
-def standard_errors(influence: FloatArray, weights: FloatArray) -> FloatArray:
-    """(k,) of a weighted mean whose episodes each add influence (e, k), on average nothing."""
-    shares = weights / weights.sum()
-    freedom = max(1 - shares @ shares, 1e-12)
-    return np.asarray(np.sqrt((shares**2) @ influence**2 / freedom))
 
 
 def student(estimates: FloatArray, errors: FloatArray, weights: FloatArray, error: float) -> Interval:

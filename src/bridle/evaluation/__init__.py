@@ -1,7 +1,8 @@
 """Off-policy evaluation: what a policy would cost, from the log of another."""
 
 from bridle.evaluation.doubly_robust import DoublyRobust
-from bridle.evaluation.episodes import Episodes, Estimate, Estimator
+from bridle.evaluation.episodes import Episodes
+from bridle.evaluation.estimate import Estimate, Estimator
 from bridle.evaluation.estimates import Direct, Estimates, evaluate
 from bridle.evaluation.fqe import FQE
 from bridle.evaluation.importance import ImportanceSampling, Naive

@@ -4,14 +4,15 @@ Any Q will do: a better one leaves less to correct. It is fitted without the epi
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeGuard, cast
 
 import numpy as np
 
 from bridle.arrays import Array, BoolArray, FloatArray, IntArray, require_counts
 from bridle.errors import ArgumentError, DataError
-from bridle.evaluation.episodes import Episodes, Estimate
+from bridle.evaluation.episodes import Episodes
+from bridle.evaluation.estimate import Estimate
 from bridle.evaluation.importance import StepSums, concentration, member_ratios, plain, ratios
 from bridle.evaluation.propensities import Propensities
 from bridle.policies import members_of, probabilities_of
@@ -53,7 +54,7 @@ def corrected(
     asked: list[tuple[BoolArray, Problem]] = [(np.ones(len(episodes), dtype=bool), problem)]
     if _fits(direct) and folds is not None:
         fold = folds_of(episodes, folds, rng)
-        asked = [(fold == one, _without(problem, episodes, fold == one)) for one in range(fold.max() + 1)]
+        asked = [(fold == one, episodes.problem_of(problem, fold != one)) for one in range(fold.max() + 1)]
     known = episodes.next_observed | episodes.terminals
     for member, share in members_of(policy):
         start = np.empty((len(episodes), episodes.costs.shape[1]))
@@ -178,9 +179,3 @@ def folds_of(episodes: Episodes, folds: int, rng: np.random.Generator) -> IntArr
     if count < 2:
         raise DataError(f"{len(episodes)} episode cannot be cross-fitted in {folds} folds: log more, or folds=None")
     return rng.permutation(np.arange(len(episodes)) % count)
-
-
-def _without(problem: Problem, episodes: Episodes, held: BoolArray) -> Problem:
-    rows = np.empty(len(problem.dataset), dtype=bool)
-    rows[episodes.rows] = ~held[episodes.episode]
-    return replace(problem, dataset=problem.dataset.part(rows))

@@ -1,16 +1,12 @@
-"""Episodes: the rows of a log by episode and step, kept flat; and what an estimator makes of them, an Estimate."""
+"""Episodes: the rows of a log by episode and step, kept flat."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
-from scipy import stats
 
 from bridle.arrays import Array, BoolArray, FloatArray, IntArray
-from bridle.dataset import Dataset
 from bridle.errors import DataError
-from bridle.evaluation.propensities import Propensities
 from bridle.policies import probabilities_of
 from bridle.problem import Problem
 from bridle.protocols import Policy
@@ -47,7 +43,8 @@ class Episodes:
         dataset = problem.dataset
         if dataset.episodes is None:
             raise DataError("without episodes there is nothing to weigh: pass episodes= with the log's rows")
-        rows = _order_of(dataset, dataset.episodes)
+        dataset.first_rows()  # says which step occurs twice
+        rows = dataset.order()
         ordered = dataset.episodes[rows]
         begins = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
         lengths = np.diff(begins, append=len(rows))
@@ -135,66 +132,14 @@ class Episodes:
         """(...) the mean of (e, ...) over episodes by their weights."""
         return np.asarray(np.tensordot(self.weights, values, axes=1) / self.weights.sum())
 
+    def problem_of(self, problem: Problem, chosen: BoolArray) -> Problem:
+        """Return the problem these are the episodes of, with the chosen ones (e,) alone."""
+        rows = np.empty(self.rows.size, dtype=bool)
+        rows[self.rows] = chosen[self.episode]
+        return replace(problem, dataset=problem.dataset.part(rows))
+
     def likelihood(self, policy: Policy) -> FloatArray:
         """(n,) the probability with which a policy takes each logged action."""
         if self.states.ndim == 1 and (n_states := int(self.states.max()) + 1) < self.states.size:
             return probabilities_of(policy, np.arange(n_states), self.n_actions)[self.states, self.actions]
         return probabilities_of(policy, self.states, self.n_actions)[np.arange(self.actions.size), self.actions]
-
-
-@dataclass(frozen=True, eq=False)
-class Estimate:
-    """The values of all costs, and what each episode added to them beyond the mean."""
-
-    values: FloatArray  # (1 + m,) signed as in the problem
-    influence: FloatArray | None = None  # (e, 1 + m) of weighted mean zero; None: not known
-    weights: FloatArray | None = None  # (e,) of the episodes
-    effective: float | None = None  # episodes that as many equal weights would stand for
-    largest: float | None = None  # the largest share of a single episode in all weights
-    note: str = ""
-
-    def standard_errors(self) -> FloatArray:
-        """(1 + m,) sqrt(sum influence^2) / e with e - 1 degrees of freedom; not a number where it is not known."""
-        if self.influence is None or self.weights is None:
-            return np.full(self.values.shape, np.nan)
-        shares = self.weights / self.weights.sum()
-        lost = 1 - shares @ shares  # of e equal weights, 1 - 1 / e
-        if lost <= 0:
-            return np.full(self.values.shape, np.nan)
-        return np.asarray(np.sqrt((shares**2) @ self.influence**2 / lost))
-
-    def interval(self, confidence: float) -> tuple[FloatArray, FloatArray]:
-        """Return the two-sided Student-t interval of each value."""
-        errors = self.standard_errors()
-        if self.weights is None or np.isnan(errors).all():
-            return errors, errors
-        freedom = self.weights.sum() ** 2 / (self.weights @ self.weights) - 1
-        width = errors * float(stats.t.ppf((1 + confidence) / 2, freedom))
-        return self.values - width, self.values + width
-
-
-class Estimator(Protocol):
-    """A way to value a policy from the log of another."""
-
-    @property
-    def name(self) -> str:
-        """What its row in a table is called."""
-        ...
-
-    @property
-    def weighs(self) -> bool:
-        """Whether it needs propensities."""
-        ...
-
-    def __call__(
-        self, problem: Problem, policy: Policy, propensities: Propensities | None, *, rng: np.random.Generator
-    ) -> Estimate:
-        """Estimate all costs at once."""
-        ...
-
-
-def _order_of(dataset: Dataset, episodes: IntArray) -> IntArray:
-    dataset.first_rows()  # says which step occurs twice
-    if dataset.steps is not None:
-        return np.lexsort((dataset.steps, episodes))
-    return np.argsort(episodes, kind="stable")

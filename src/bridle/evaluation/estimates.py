@@ -12,8 +12,9 @@ from bridle.arrays import FloatArray
 from bridle.dataset import Dataset
 from bridle.errors import ArgumentError, DivergenceError, EndlessPolicyError
 from bridle.evaluation.doubly_robust import DoublyRobust
-from bridle.evaluation.episodes import Episodes, Estimate, Estimator
-from bridle.evaluation.fqe import FQE
+from bridle.evaluation.episodes import Episodes
+from bridle.evaluation.estimate import Estimate, Estimator
+from bridle.evaluation.fqe import FQE, nuisance
 from bridle.evaluation.importance import ImportanceSampling, Naive
 from bridle.evaluation.lstdq import LSTDQ
 from bridle.evaluation.magic import Magic
@@ -23,9 +24,6 @@ from bridle.evaluation.refits import fit_influence
 from bridle.functions import Linear, Tabular
 from bridle.problem import AtMost, Problem
 from bridle.protocols import Evaluator, FunctionClass, Policy
-from bridle.support import Support
-
-NO_LIMIT = Support(min_count=0, min_probability=0)  # a Q that is corrected anyway is better off without worst cases
 
 
 @dataclass(frozen=True)
@@ -63,9 +61,9 @@ BY_NAME: dict[str, Callable[[FunctionClass], Estimator]] = {
     "fqe": lambda functions: Direct(FQE(functions), "fqe"),
     "lstdq": lambda functions: Direct(LSTDQ(functions), "lstdq"),
     "model": lambda _: Direct(TabularModel(), "model"),
-    "dr": lambda functions: DoublyRobust(FQE(functions, support=NO_LIMIT)),
-    "wdr": lambda functions: DoublyRobust(FQE(functions, support=NO_LIMIT), normalised=True),
-    "magic": lambda functions: Magic(FQE(functions, support=NO_LIMIT)),
+    "dr": lambda functions: DoublyRobust(nuisance(functions)),
+    "wdr": lambda functions: DoublyRobust(nuisance(functions), normalised=True),
+    "magic": lambda functions: Magic(nuisance(functions)),
 }
 
 

@@ -52,3 +52,8 @@ class FQE:
             raise ArgumentError(f"{type(self.functions).__name__} has no closed form: pass FQE(..., iterations=)")
         dynamics = dynamics_of(problem, self.functions, "FQE")
         return evaluate_fixed_point(problem, policy, dynamics, evidence, require_contraction=True)
+
+
+def nuisance(functions: FunctionClass) -> FQE:
+    """Return what fits a Q that is corrected anyway: it is better off without worst cases."""
+    return FQE(functions, support=Support(0, 0))

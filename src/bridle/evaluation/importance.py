@@ -10,7 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from bridle.arrays import FloatArray, IntArray
-from bridle.evaluation.episodes import Episodes, Estimate
+from bridle.evaluation.episodes import Episodes
+from bridle.evaluation.estimate import Estimate
 from bridle.evaluation.propensities import Propensities
 from bridle.policies import members_of
 from bridle.problem import Problem

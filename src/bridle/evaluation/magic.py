@@ -13,7 +13,8 @@ from scipy.optimize import nnls
 
 from bridle.arrays import FloatArray, IntArray, require_counts
 from bridle.evaluation.doubly_robust import FOLDS, Corrected, DirectMethod, corrected, require_folds
-from bridle.evaluation.episodes import Episodes, Estimate
+from bridle.evaluation.episodes import Episodes
+from bridle.evaluation.estimate import Estimate
 from bridle.evaluation.importance import StepSums, concentration, ratios
 from bridle.evaluation.propensities import Propensities
 from bridle.evaluation.refits import fit_influence

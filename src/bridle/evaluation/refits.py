@@ -1,4 +1,4 @@
-"""Fitted evaluation under other weights of the episodes: many refits at once, and what each episode adds to the fit.
+"""Refitted evaluation under other weights of the episodes: many refits at once, and what each episode adds to the fit.
 
 The bootstrap weighs episodes by how often a replicate draws them. In classes with a closed form a refit is a small
 linear system, so replicates are solved together, for all costs and from the same sums over the log.
@@ -24,7 +24,7 @@ CHUNK = 1 << 20  # numbers that a block of replicates may take
 FAINT = 1e-7  # weight that an episode keeps in every replicate: a pair that none of those drawn shows stays what it was
 
 
-class Fitted(NamedTuple):
+class Refitted(NamedTuple):
     """What refits say."""
 
     values: FloatArray  # (B, 1 + m)
@@ -86,11 +86,11 @@ class Refits:
         squares = np.einsum("be,bek->bk", drawn, (self.weights[:, None] * influence) ** 2)  # drawn twice: not fourfold
         return np.asarray(np.sqrt(squares) / (drawn @ self.weights)[:, None])
 
-    def __call__(self, drawn: FloatArray) -> Fitted:
+    def __call__(self, drawn: FloatArray) -> Refitted:
         """Refit under multiplicities (B, e) of the episodes."""
         if len(drawn) == 0:
             none = np.empty((0, self.members[0][0].k))
-            return Fitted(none, none)
+            return Refitted(none, none)
         values, errors = [], []
         block = max(1, CHUNK // max(member.size for member, _ in self.members))
         for start in range(0, len(drawn), block):
@@ -98,7 +98,7 @@ class Refits:
             value, influence = self._refit(times * self.weights)
             values.append(value)
             errors.append(self.errors(drawn[start : start + block], influence))
-        return Fitted(np.concatenate(values), np.concatenate(errors))
+        return Refitted(np.concatenate(values), np.concatenate(errors))
 
     def _refit(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         parts = [(share, *member.refit(weights)) for member, share in self.members]

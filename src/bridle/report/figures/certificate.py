@@ -3,7 +3,7 @@
 A row for behaviour, a row for the learned policy and a row for what was aimed at, so that no label hides another.
 """
 
-from bridle.certification.certificate import Judged
+from bridle.certification.certificate import JudgedConstraint
 from bridle.report.figures.figure import (
     BEHAVIOR,
     LIMIT,
@@ -44,7 +44,7 @@ def certificate_figures(summary: Summary) -> list[Figure]:
     return plots
 
 
-def _figure(name: str, judged: Judged, behavior: float | None, aimed: float | None, unit: str) -> Figure:
+def _figure(name: str, judged: JudgedConstraint, behavior: float | None, aimed: float | None, unit: str) -> Figure:
     names = [_BEHAVIOR, _LEARNED, *([_AIMED] if aimed is not None else [])]
     floor = judged.words == "at least"
     values = [behavior, aimed, judged.limit, judged.estimate, judged.bound, judged.other_bound]
@@ -72,7 +72,7 @@ def _figure(name: str, judged: Judged, behavior: float | None, aimed: float | No
     )
 
 
-def _whisker(judged: Judged, end: float | None, width: float) -> Spec:
+def _whisker(judged: JudgedConstraint, end: float | None, width: float) -> Spec:
     """Draw the line from the estimate to one of its bounds, with a stop at its end."""
     ends = [finite(judged.estimate), finite(end)] if judged.estimate is not None and end is not None else []
     colour = VERDICTS[judged.verdict]
@@ -87,7 +87,7 @@ def _whisker(judged: Judged, end: float | None, width: float) -> Spec:
     }
 
 
-def _estimate(judged: Judged) -> Spec:
+def _estimate(judged: JudgedConstraint) -> Spec:
     error = "" if judged.standard_error is None else f" ± {number(judged.standard_error)}"
     marker = {"symbol": "diamond", "size": 12, "color": VERDICTS[judged.verdict]}
     return _point(judged.estimate, 1, marker) | {
@@ -104,7 +104,7 @@ def _point(value: float | None, y: int, marker: Spec) -> Spec:
     return {"type": "scatter", "mode": "markers", "x": [finite(value)], "y": [y], "marker": marker}
 
 
-def _labels(judged: Judged, behavior: float | None, aimed: float | None) -> list[Spec]:
+def _labels(judged: JudgedConstraint, behavior: float | None, aimed: float | None) -> list[Spec]:
     """Write each value next to its mark, the estimate above its line and the bound below it."""
     sign, colour = SIGNS[judged.verdict], VERDICTS[judged.verdict]
     here = judged.limit if judged.estimate is None else judged.estimate
@@ -123,7 +123,7 @@ def _label(x: float, y: float, words: str, colour: str, anchor: str = "middle") 
     return {"text": words, "font": {"color": colour, "size": 12}, "showarrow": False, **place}
 
 
-def _placed(label: Spec, judged: Judged, low: float, high: float) -> Spec:
+def _placed(label: Spec, judged: JudgedConstraint, low: float, high: float) -> Spec:
     """Return a label written away from the limit, or where an edge is too near for that, across it on a ground."""
     x, limit, beside = label["x"], judged.limit, label["yanchor"] == "middle"
     left = x < limit if judged.words == "at least" else x <= limit
