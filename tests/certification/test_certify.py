@@ -102,7 +102,7 @@ def test_all_constraints_must_pass():
 
 def test_all_looks_together_spend_no_more_than_was_permitted():
     assert spent(0.05, None) == 0.05
-    assert spent(0.05, 1) == pytest.approx(0.045)
+    assert spent(0.05, 1) == pytest.approx(0.04)
     looks = [spent(0.05, look) for look in range(1, 60)]
     assert sum(looks) <= 0.05 + 1e-15
     assert sum(looks) == pytest.approx(0.05)
@@ -116,7 +116,7 @@ def test_a_later_look_asks_for_more():
     bounds = [found.bounds["harm"] for found in certificates]
     assert sorted(set(bounds)) == bounds
     assert [found.look for found in certificates] == [1, 1, 2, 3]
-    assert [found.error for found in certificates] == pytest.approx([0.05, 0.045, 0.0025, 0.00125])
+    assert [found.error for found in certificates] == pytest.approx([0.05, 0.04, 0.005, 0.0025])
 
 
 class Rays:
@@ -128,7 +128,7 @@ class Rays:
 
 def test_a_look_that_may_hardly_err_still_has_a_bound():
     first, late = (judged(coin(0.4), coin_log(60), harm(0.3), look=look) for look in (1, 12))
-    assert late.error < 3e-6
+    assert late.error < 5e-6
     assert first.bounds["harm"] < late.bounds["harm"] < np.inf
 
 
@@ -174,10 +174,10 @@ def test_decisions_that_were_logged_too_seldom_forbid_a_pass():
 
 def test_an_episode_that_makes_most_of_the_variance_forbids_a_pass():
     log = coin_log(200, costs=1e-3 * np.random.default_rng(0).random(200) + 1.0 * (np.arange(200) == 5))
-    refused("dominant episode", judged(coin(0.5), log, harm(5.0)))
+    refused("deciding episodes", judged(coin(0.5), log, harm(5.0)))
     weights = np.where(np.arange(400) == np.argmax(LOG.cost("harm")), 60.0, 1.0)
     heavy = rows_of(LOG, weights=weights, initial_states=None, initial_weights=None)
-    refused("dominant episode", judged(coin(0.5), heavy, harm(5.0)))
+    refused("deciding episodes", judged(coin(0.5), heavy, harm(5.0)))
 
 
 @pytest.mark.parametrize("features", [Polynomial(1), Rays()], ids=["with a constant", "without"])

@@ -17,7 +17,7 @@ from bridle.policies import members_of, probabilities_of
 from bridle.problem import AtMost, Problem
 from bridle.protocols import Policy
 
-FIRST = 0.9  # of the permitted error is for the first look at held-out data; all later ones share the rest
+FIRST = 0.8  # of the permitted error is for the first look at held-out data; all later ones share the rest
 
 
 def certify(
@@ -39,7 +39,7 @@ def certify(
     method: a name from `bridle.certification.METHODS`, or a method; default: studentised refits of tabular FQE in
         finite states, studentised cross-fitted DR elsewhere
     look: the how-many-th use of these episodes; None says that there will be no other. The first of several may err
-        with 9/10 of 1 - confidence, each later one with half of what is left, so that all together keep to it
+        with 4/5 of 1 - confidence, each later one with half of what is left, so that all together keep to it
     """
     if not 0.5 < confidence < 1:
         raise ArgumentError(f"confidence is {confidence}: it must lie above 0.5 and below 1")

@@ -20,10 +20,10 @@ from bridle.problem import Problem
 from bridle.protocols import FunctionClass, Policy
 from bridle.support import Support
 
-EPISODES = 30  # fewer say little of a spread
+EPISODES = 30  # fewer, or as much as fewer of equal influence, say little of a spread
 UNSUPPORTED = 0.001  # share of visits to what the held-out episodes never show
 FEW, RARE = 5, 0.01  # share of visits to pairs that they show fewer than so many times
-DOMINANT = 0.1  # share of a single episode in the variance, or in all weights
+DOMINANT = 0.1  # share of a single episode in all weights
 EFFECTIVE = 100  # episodes of equal weight that the weighed ones stand for
 FAR = 2.5  # standard errors of a mean weight from one
 CLIPPED = 3.0  # standard deviations of a feature: beyond, single rows would decide
@@ -69,9 +69,9 @@ def diagnose(problem: Problem, policy: Policy, method: Method, rng: np.random.Ge
             checks.append(_unlikely(problem, policy, support))
         parts = _parts(problem, policy, functions, propensities, rng)
         checks.append(_bellman(problem, parts, blocking=not method.weighs))
-        if not method.weighs:  # (of weighed sums, those without a dominant episode are those that lack it)
+        if not method.weighs:  # (of weighed sums, those that no episode dominates are those that lack it)
             values, influence = Refits.of(problem, policy, functions, support).point()
-            checks.append(_dominant(Episodes.of(problem).weights[:, None] * influence[:, 1:]))
+            checks.append(_deciding(Episodes.of(problem).weights[:, None] * influence[:, 1:]))
             if effective >= EFFECTIVE:
                 checks.append(_disagreement(problem, values, influence, parts))
     except (DivergenceError, EndlessPolicyError) as reason:
@@ -194,13 +194,15 @@ def _unlikely(problem: Problem, policy: Policy, support: Support) -> Check:
     return _at_most("unsupported decisions", share, RARE, words, MORE_SUPPORT)
 
 
-def _dominant(influence: FloatArray) -> Check:
+def _deciding(influence: FloatArray) -> Check:
+    """Count the episodes that a variance rests on, as many as would make it with equal shares."""
     squares = influence**2
-    total = squares.sum(axis=0)
-    shares = np.divide(squares.max(axis=0), total, out=np.zeros_like(total), where=total > 0)
-    share = float(shares.max(initial=0.0))
-    words = f"one episode makes {share:.1%} of a bound's variance"
-    return _at_most("dominant episode", share, DOMINANT, words, "hold out more episodes, or raise the support rule")
+    fourth = (squares**2).sum(axis=0)
+    count = np.divide(squares.sum(axis=0) ** 2, fourth, out=np.full(fourth.shape, np.inf), where=fourth > 0)
+    least = min(float(count.min(initial=np.inf)), float(len(influence)))
+    words = f"a bound's spread rests on as much as {least:.0f} episodes of equal influence"
+    advice = "hold out more episodes, or raise the support rule"
+    return _at_least("deciding episodes", least, EPISODES, words, advice)
 
 
 def _parts(
