@@ -68,7 +68,8 @@ def diagnose(problem: Problem, policy: Policy, method: Method, rng: np.random.Ge
         else:
             checks.append(_unlikely(problem, policy, support))
         parts = _parts(problem, policy, functions, propensities, rng)
-        checks.append(_bellman(problem, parts, blocking=not method.weighs))
+        mistakable = not isinstance(functions, Tabular)  # tables can hold any Q: what is left shows pairs others lack
+        checks.append(_bellman(problem, parts, blocking=mistakable and not method.weighs))
         if not method.weighs:  # (of weighed sums, those that no episode dominates are those that lack it)
             values, influence = Refits.of(problem, policy, functions, support).point()
             checks.append(_deciding(Episodes.of(problem).weights[:, None] * influence[:, 1:]))
