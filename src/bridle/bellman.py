@@ -1,4 +1,4 @@
-"""Regression targets, the fitted iteration that FQI and FQE share, and the fixed points it runs to.
+"""Regression targets, and the fixed points that fitted iterations run to.
 
 What lies outside the support is valued at its worst: an action without evidence counts as an end at that value.
 """
@@ -9,14 +9,12 @@ from typing import Protocol, cast
 import numpy as np
 
 from bridle.arrays import Array, FloatArray
-from bridle.errors import ArgumentError, DivergenceError
+from bridle.errors import ArgumentError
+from bridle.iteration import MAX_ITERATIONS, SETTLED, change_of
 from bridle.policies import GreedyPolicy, members_of, probabilities_of
 from bridle.problem import Problem, Values
 from bridle.protocols import ActionMask, Design, Dynamics, ExactDesign, FunctionClass, Policy, QFunction
 from bridle.termination import require_end
-
-SETTLED = 1e-12  # relative change below which an iterate is its own limit
-MAX_ITERATIONS = 10_000
 
 
 class QEvaluation(Protocol):
@@ -52,21 +50,6 @@ def dynamics_of(problem: Problem, functions: FunctionClass, who: str) -> Dynamic
     exact = cast(ExactDesign, design)
     build = lambda: exact.dynamics(problem.transitions.next_states, problem.continuation)  # noqa: E731
     return problem.once(("dynamics", functions), build)
-
-
-def fitted_iteration(
-    design: Design,
-    targets: Callable[[QFunction | None], FloatArray],
-    *,
-    iterations: int,
-    rng: np.random.Generator,
-    start: QFunction | None = None,
-) -> QFunction:
-    """Fit Q_k to the targets that Q_{k-1} gives, K times (Alg. 2 lines 2-6; FQI differs in its targets alone)."""
-    q = start
-    for _ in range(iterations):
-        q = design.fit(targets(q), rng=rng, start=q)
-    return cast(QFunction, q)
 
 
 def evaluation_targets(
@@ -136,6 +119,14 @@ def greedy_targets(
     return targets
 
 
+def least_value(problem: Problem, q: QFunction, support: ActionMask) -> FloatArray:
+    """(1,) the mean of min_a Q(x, a) over the initial states, the minimum over supported actions."""
+    rows = problem.transitions
+    values = np.where(support.allowed(rows.initial_states), q(rows.initial_states)[..., 0], np.inf).min(axis=1)
+    known = np.isfinite(values)
+    return np.atleast_1d(np.average(values[known], weights=rows.initial_weights[known]))
+
+
 def policy_iteration(
     problem: Problem,
     dynamics: Dynamics,
@@ -175,36 +166,10 @@ def policy_iteration(
             return q, actions == previous
         seen.add(actions)
         improved = evaluate(policy)
-        if _change(improved(probes), q(probes)) <= SETTLED:
+        if change_of(improved(probes), q(probes)) <= SETTLED:
             return improved, True
         q, previous = improved, actions
     return q, False
-
-
-def settle(
-    design: Design, targets: Callable[[QFunction | None], FloatArray], next_states: Array, rng: np.random.Generator
-) -> QFunction:
-    """Run a fitted iteration until it no longer moves, or say that it does not settle."""
-    q = design.fit(targets(None), rng=rng)
-    values, change, iteration = q(next_states), np.inf, 0
-    with np.errstate(over="ignore", invalid="ignore"):
-        for iteration in range(1, MAX_ITERATIONS + 1):  # noqa: B007
-            q = design.fit(targets(q), rng=rng, start=q)
-            previous, values = values, q(next_states)
-            change = _change(values, previous)
-            if change <= SETTLED:
-                return q
-            if not np.isfinite(change):
-                break
-    raise DivergenceError(
-        f"the fitted iteration has not settled: a relative change of {change:.3g} is left after {iteration} "
-        "iterations. Pass iterations=, raise the ridge, or choose other features"
-    )
-
-
-def _change(values: FloatArray, previous: FloatArray) -> float:
-    size = max(float(np.abs(values).max()), float(np.abs(previous).max()))
-    return float(np.abs(values - previous).max()) / size if size > 0 else 0.0
 
 
 def _stop(problem: Problem) -> Callable[[Array], FloatArray]:

@@ -142,10 +142,35 @@ class Problem:
                 worst[1 + i] = max(c.sign * end for end in c.range)
         return frozen(worst)
 
+    @cached_property
+    def value_range(self) -> tuple[FloatArray, FloatArray]:
+        """(1 + m,) the least and the largest value that the logged costs allow any state; at discount 1, any value."""
+        lowest, highest = self.dataset.cost_range()
+        signs = np.array([1.0, *(c.sign for c in self.constraints)])
+        names = [self.objective, *(c.cost for c in self.constraints)]
+        at = [None if name is None else self.dataset.cost_names.index(name) for name in names]
+        ends = np.array([[0.0, 0.0] if i is None else [lowest[i], highest[i]] for i in at]) * signs[:, None]
+        low, high = np.minimum(ends.min(axis=1), 0.0), np.maximum(ends.max(axis=1), 0.0)
+        if self.discount == 1:
+            return frozen(np.where(low < 0, -np.inf, low)), frozen(np.where(high > 0, np.inf, high))
+        return frozen(low / (1 - self.discount)), frozen(np.maximum(high / (1 - self.discount), self.worst))
+
+    @cached_property
+    def value_names(self) -> tuple[str, ...]:
+        """What each value is called, the objective first."""
+        return (self.objective or "the objective", *(c.name for c in self.constraints))
+
     def scalarised(self, multipliers: FloatArray) -> tuple[FloatArray, float]:
         """Return the best response's cost c + multipliers . g, (n, 1), and its worst value."""
         mix = np.concatenate([[1.0], multipliers])
         return (self.costs @ mix)[:, None], float(self.worst @ mix)
+
+    def scalarised_range(self, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(1,) the least and the largest value of c + multipliers . g that the logged costs allow any state."""
+        mix = np.concatenate([[1.0], multipliers])
+        used = mix > 0  # nothing of what is not bounded is nothing
+        low, high = (np.atleast_1d(mix[used] @ end[used]) for end in self.value_range)
+        return low, high
 
     def named(self, values: Values) -> dict[str, float]:
         """Return values in the user's own signs, by the name of each cost."""

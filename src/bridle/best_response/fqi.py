@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bridle.arrays import FloatArray, require_counts
-from bridle.bellman import design_of, dynamics_of, fitted_iteration, greedy_targets, is_exact, policy_iteration, settle
-from bridle.errors import ArgumentError
+from bridle.bellman import design_of, dynamics_of, greedy_targets, is_exact, least_value, policy_iteration
+from bridle.iteration import Log, Watch, default_iterations, fitted_iteration, settle, telling
 from bridle.policies import GreedyPolicy
 from bridle.problem import Problem
-from bridle.protocols import FunctionClass, Policy
+from bridle.protocols import ActionMask, Design, FunctionClass, Policy, QFunction
 from bridle.support import Support
 
 
@@ -17,13 +17,16 @@ from bridle.support import Support
 class FQI:
     """Regress c + discount * min_a Q(x', a) again and again, then act greedily.
 
-    iterations: how often; None runs to the fixed point, which classes with closed forms reach by policy iteration.
+    iterations: how often; None runs to the fixed point, which classes with closed forms reach by policy iteration;
+        others iterate until what is still to come counts for little.
     support: which actions the minimum, and the policy, may choose.
+    watch: told of every iteration.
     """
 
     functions: FunctionClass
     iterations: int | None = None
     support: Support = field(default_factory=Support)
+    watch: Watch | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.iterations is not None:
@@ -36,15 +39,39 @@ class FQI:
         costs, worst = problem.scalarised(multipliers)
         support = self.support.of(problem)
         design = design_of(problem, self.functions)
-        if self.iterations is not None:
-            targets = greedy_targets(problem, costs, worst, support)
-            q = fitted_iteration(design, targets, iterations=self.iterations, rng=rng)
-        elif is_exact(design):
+        if self.iterations is None and is_exact(design):
             dynamics = dynamics_of(problem, self.functions, "FQI")
             q, settled = policy_iteration(problem, dynamics, costs, worst, support, start=start)
             if not settled:
                 targets = greedy_targets(problem, costs, worst, support)
                 q = settle(design, targets, problem.transitions.next_states, rng)
         else:
-            raise ArgumentError(f"{type(self.functions).__name__} has no closed form: pass FQI(..., iterations=)")
+            q = self._iterate(problem, multipliers, design, support, rng, start)
         return GreedyPolicy(q, support)
+
+    def _iterate(
+        self,
+        problem: Problem,
+        multipliers: FloatArray,
+        design: Design,
+        support: ActionMask,
+        rng: np.random.Generator,
+        start: Policy | None,
+    ) -> QFunction:
+        held_out = [self.watch.held_out] if self.watch is not None and self.watch.held_out is not None else []
+        logs = [
+            Log(part, greedy_targets(part, *part.scalarised(multipliers), support), ("the weighed costs",))
+            for part in [problem, *held_out]
+        ]
+        iterations = self.iterations or default_iterations(problem)
+        exact = is_exact(design)
+        return fitted_iteration(
+            design,
+            logs[0],
+            iterations=iterations,
+            rng=rng,
+            allowed=problem.scalarised_range(multipliers),
+            bounded=not exact,
+            start=start.q if isinstance(start, GreedyPolicy) and not exact else None,
+            after=telling(self.watch, iterations, logs, lambda q: least_value(problem, q, support)),
+        )

@@ -4,19 +4,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bridle.arrays import require_counts
+from bridle.arrays import FloatArray, require_counts
 from bridle.bellman import (
     design_of,
     dynamics_of,
     evaluate_fixed_point,
     evaluate_members,
     evaluation_targets,
-    fitted_iteration,
     is_exact,
+    value_at_start,
 )
-from bridle.errors import ArgumentError
+from bridle.iteration import Log, Watch, default_iterations, fitted_iteration, telling
 from bridle.problem import Problem, Values
-from bridle.protocols import FunctionClass, Policy, QFunction
+from bridle.protocols import ActionMask, Design, FunctionClass, Policy, QFunction
 from bridle.support import Support
 
 
@@ -24,13 +24,16 @@ from bridle.support import Support
 class FQE:
     """Regress c + discount * Q(x', policy(x')) again and again.
 
-    iterations: how often; None runs to the fixed point, which classes with closed forms solve for.
+    iterations: how often; None runs to the fixed point, which classes with closed forms solve for; others iterate
+        until what is still to come counts for little.
     support: an action outside it is valued at the worst the costs allow; Support(0, 0) trusts the class instead.
+    watch: told of every iteration.
     """
 
     functions: FunctionClass
     iterations: int | None = None
     support: Support = field(default_factory=Support)
+    watch: Watch | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.iterations is not None:
@@ -45,13 +48,34 @@ class FQE:
         """Fit the Q-function of one policy (not of a mixture: that has one per member), all costs at once."""
         evidence = self.support.of(problem)
         design = design_of(problem, self.functions)
-        if self.iterations is not None:
-            _, targets = evaluation_targets(problem, policy, evidence)
-            return fitted_iteration(design, targets, iterations=self.iterations, rng=rng)
-        if not is_exact(design):
-            raise ArgumentError(f"{type(self.functions).__name__} has no closed form: pass FQE(..., iterations=)")
-        dynamics = dynamics_of(problem, self.functions, "FQE")
-        return evaluate_fixed_point(problem, policy, dynamics, evidence, require_contraction=True)
+        if self.iterations is None and is_exact(design):
+            dynamics = dynamics_of(problem, self.functions, "FQE")
+            return evaluate_fixed_point(problem, policy, dynamics, evidence, require_contraction=True)
+        return self._iterate(problem, policy, design, evidence, rng)
+
+    def _iterate(
+        self, problem: Problem, policy: Policy, design: Design, evidence: ActionMask, rng: np.random.Generator
+    ) -> QFunction:
+        held_out = [self.watch.held_out] if self.watch is not None and self.watch.held_out is not None else []
+        logs = [
+            Log(part, evaluation_targets(part, policy, evidence)[1], problem.value_names)
+            for part in [problem, *held_out]
+        ]
+        iterations = self.iterations or default_iterations(problem)
+
+        def value(q: QFunction) -> FloatArray:
+            values = value_at_start(problem, policy, q, evidence)
+            return np.append(values.objective, values.constraints)
+
+        return fitted_iteration(
+            design,
+            logs[0],
+            iterations=iterations,
+            rng=rng,
+            allowed=problem.value_range,
+            bounded=not is_exact(design),
+            after=telling(self.watch, iterations, logs, value),
+        )
 
 
 def nuisance(functions: FunctionClass) -> FQE:

@@ -1,0 +1,174 @@
+"""The fitted iteration that FQI and FQE share: regress on what the last regression says, again and again."""
+
+import copy
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from bridle.arrays import Array, FloatArray
+from bridle.errors import DivergenceError
+from bridle.problem import Problem
+from bridle.protocols import Design, QFunction
+from bridle.storage import storable
+
+Targets = Callable[[QFunction | None], FloatArray]
+SETTLED = 1e-12  # relative change below which an iterate is its own limit
+MAX_ITERATIONS = 10_000
+LEFT = 0.01  # of a value may lie beyond the iterations that are made by default
+ENOUGH = 300  # iterations by default, at the most
+RUNAWAY = 10.0  # times the largest value that costs allow
+PINNED = 0.98  # of the way to it
+ADVICE = "use a higher support threshold, a smaller class, a lower discount, or Trees with freeze_after="
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """What one regression of many came to."""
+
+    index: int  # from 1
+    iterations: int  # that will be made
+    error: FloatArray  # (k,) root mean squared Bellman error on the rows that were fitted
+    held_out: FloatArray | None  # (k,) the same on episodes that were not; None: there are none
+    value: FloatArray  # (k,) at the initial states
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who is told of every iteration, and the episodes on which Bellman errors are measured besides."""
+
+    on_iteration: Callable[[Iteration], None]
+    held_out: Problem | None = None
+
+
+class Log(NamedTuple):
+    """A problem with the targets that Q-functions are held against on its rows."""
+
+    problem: Problem
+    targets: Targets
+    names: tuple[str, ...]  # k
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class BoundedQ:
+    """A Q-function within what the costs allow."""
+
+    q: QFunction
+    low: FloatArray  # (k,)
+    high: FloatArray  # (k,)
+
+    def __call__(self, states: Array) -> FloatArray:
+        """(n, A, k)"""  # noqa: D400, D415
+        return np.clip(self.q(states), self.low, self.high)
+
+
+def default_iterations(problem: Problem) -> int:
+    """Return after how many steps little of a value is left to come: at discount 1, the longest logged episode."""
+    if problem.discount == 1:
+        return min(math.ceil(problem.dataset.longest_episode()), ENOUGH)
+    return min(math.ceil(math.log(LEFT) / math.log(problem.discount)), ENOUGH)
+
+
+def fitted_iteration(
+    design: Design,
+    log: Log,
+    *,
+    iterations: int,
+    rng: np.random.Generator,
+    allowed: tuple[FloatArray, FloatArray],
+    bounded: bool,
+    start: QFunction | None = None,
+    after: Callable[[int, QFunction], None] | None = None,
+) -> QFunction:
+    """Fit Q_k to the targets that Q_{k-1} gives, K times (Alg. 2 lines 2-6; FQI differs in its targets alone).
+
+    allowed: (k,) the least and the largest value that costs allow; `bounded` Q-functions are kept within.
+    after: told of each Q with its number.
+    """
+    low, high = allowed
+
+    def within(q: QFunction) -> QFunction:
+        return BoundedQ(q, low, high) if bounded else q
+
+    immediate = log.targets(None)
+    q = copy.copy(start.q if isinstance(start, BoundedQ) else start)  # what a design keeps of a fit belongs to one run
+    for index in range(1, iterations + 1):
+        targets = immediate if q is None else log.targets(within(q))
+        _require_sane(log.names, targets, immediate, low, high, index - 1)
+        q = design.fit(targets, rng=rng, start=q)
+        if after is not None:
+            after(index, within(q))
+    return within(cast(QFunction, q))
+
+
+def settle(design: Design, targets: Targets, next_states: Array, rng: np.random.Generator) -> QFunction:
+    """Run a fitted iteration until it no longer moves, or say that it does not settle."""
+    q = design.fit(targets(None), rng=rng)
+    values, change, iteration = q(next_states), np.inf, 0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for iteration in range(1, MAX_ITERATIONS + 1):  # noqa: B007
+            q = design.fit(targets(q), rng=rng, start=q)
+            previous, values = values, q(next_states)
+            change = change_of(values, previous)
+            if change <= SETTLED:
+                return q
+            if not np.isfinite(change):
+                break
+    raise DivergenceError(
+        f"the fitted iteration has not settled: a relative change of {change:.3g} is left after {iteration} "
+        "iterations. Pass iterations=, raise the ridge, or choose other features"
+    )
+
+
+def change_of(values: FloatArray, previous: FloatArray) -> float:
+    """Return the largest change, relative to the largest value."""
+    size = max(float(np.abs(values).max()), float(np.abs(previous).max()))
+    return float(np.abs(values - previous).max()) / size if size > 0 else 0.0
+
+
+def bellman_error(log: Log, q: QFunction) -> FloatArray:
+    """(k,) the root of the mean squared difference between Q and its own targets."""
+    rows = log.problem.transitions
+    taken = q(rows.states)[np.arange(len(rows)), rows.actions]
+    squares = (log.targets(q) - taken) ** 2
+    return np.asarray(np.sqrt(rows.weights @ squares / rows.weights.sum()))
+
+
+def telling(
+    watch: Watch | None, iterations: int, logs: Iterable[Log], value: Callable[[QFunction], FloatArray]
+) -> Callable[[int, QFunction], None] | None:
+    """Return what tells of each iteration: the errors on the log that is fitted, then on the one held out, if any."""
+    if watch is None:
+        return None
+    each = list(logs)
+
+    def tell(index: int, q: QFunction) -> None:
+        errors = [bellman_error(log, q) for log in each]
+        held_out = errors[1] if len(errors) > 1 else None
+        watch.on_iteration(Iteration(index, iterations, errors[0], held_out, value(q)))
+
+    return tell
+
+
+def _require_sane(
+    names: tuple[str, ...], targets: FloatArray, immediate: FloatArray, low: FloatArray, high: FloatArray, made: int
+) -> None:
+    """Raise where values run away: beyond all that costs allow, or up to it though few rows cost that much."""
+    sizes, largest = np.abs(targets).mean(axis=0), np.maximum(np.abs(low), np.abs(high))
+    for column, name in enumerate(names):
+        size, most, steps = sizes[column], largest[column], immediate[:, column]
+        if not (np.isfinite(size) and size <= RUNAWAY * max(most, np.finfo(float).tiny)):
+            raise DivergenceError(
+                f"the fitted iteration diverges: after {made} iterations, values of {name} are {size:.3g} on average, "
+                f"where costs allow {most:.3g} at the most: {ADVICE}"
+            )
+        pinned = float((targets[:, column] >= PINNED * high[column]).mean()) if high[column] > 0 else 0.0
+        if pinned > 0.5 and steps.mean() < steps.max() / 2:
+            raise DivergenceError(
+                f"the fitted iteration runs away: after {made} iterations, {pinned:.0%} of the rows are valued at the "
+                f"most that {name} allows ({high[column]:.3g}), though a row costs only {steps.mean():.3g} on average: "
+                f"{ADVICE}"
+            )
