@@ -1,6 +1,7 @@
 """Names for the arrays that pass between the rooms, and the one way to check and freeze them."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 Array = NDArray[Any]
+
+CHUNK_BYTES = 1 << 22  # what a pass over a large array holds at a time
 
 
 def frozen(array: Array) -> Array:
@@ -25,6 +28,13 @@ def owned(values: ArrayLike) -> Array:
     """Return an array that nobody else can change: a copy, if the given one could be."""
     array = np.asarray(values)
     return array.copy() if isinstance(values, np.ndarray) and array.flags.writeable else array
+
+
+def chunks(array: Array) -> Iterator[Array]:
+    """Yield the rows of (n, ...), a few megabytes at a time."""
+    rows = max(1, CHUNK_BYTES // max(1, array.itemsize * math.prod(array.shape[1:])))
+    for begin in range(0, len(array), rows):
+        yield array[begin : begin + rows]
 
 
 def require_counts(**values: float) -> None:

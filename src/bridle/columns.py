@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bridle.arrays import Array, BoolArray, FloatArray, IntArray, owned, require_counts, require_equal_lengths
 from bridle.errors import DataError
+from bridle.frames import FrameStack
 
 LARGEST_INTEGER = 2.0**53  # from here on a float no longer tells integers apart
 SPARSE_STATES = 10_000_000  # more than this is likely an identifier, not a state
@@ -22,8 +24,13 @@ class Rows:
     def __getitem__(self, row: int) -> str:
         return f"row {row}" if self.episodes is None else f"row {row} (episode {self.episodes[row]})"
 
-    def require_finite(self, values: Array, names: list[str]) -> None:
+    def require_finite(self, values: Array | FrameStack, names: list[str]) -> None:
         """Raise for the first row of (n, k) values that is not finite; one name stands for all columns."""
+        if isinstance(values, FrameStack):
+            bad = ~values.finite()
+            if bad.any():
+                raise DataError(f"{names[0]} hold NaN or infinity in {self[int(np.argmax(bad))]}: fix the frames")
+            return
         if values.dtype.kind != "f" or len(values) == 0:
             return
         table = values.reshape(len(values), -1)
@@ -43,6 +50,8 @@ def ones(n: int, dtype: type = float) -> Array:
 def observations(values: ArrayLike, name: str) -> Array:
     """Integers of one column are finite states; all else becomes floats (bytes and single precision stay)."""
     array = _array(values, name)
+    if isinstance(values, FrameStack):
+        return array
     if array.dtype.kind not in "biuf":
         raise DataError(f"{name} hold {array.dtype}, not numbers: encode them as integers 0, 1, ... or as features")
     if array.ndim == 0:
@@ -61,6 +70,8 @@ def observations(values: ArrayLike, name: str) -> Array:
 
 
 def _array(values: ArrayLike, name: str) -> Array:
+    if isinstance(values, FrameStack):
+        return cast(Array, values)  # passes for an array, and cannot be changed
     try:
         return owned(values)
     except ValueError:
@@ -153,6 +164,8 @@ def count_actions(actions: IntArray, declared: int | None, where: Rows) -> int:
 
 def next_observations(values: ArrayLike, states: Array, *, known: BoolArray, rows: Rows) -> Array:
     """Next states like `states`; where there is none to know, what the log holds does not matter."""
+    if isinstance(values, FrameStack) != isinstance(states, FrameStack):
+        raise DataError("states and next_states must both be FrameStacks, or both arrays: stack_frames makes both")
     array = _array(values, "next_states")
     if array.dtype.kind == "i" and array.shape == states.shape and states.ndim == 1:
         array = np.where(known, array, np.where(array < 0, states, array))  # -1 after an end is a common habit
@@ -160,7 +173,9 @@ def next_observations(values: ArrayLike, states: Array, *, known: BoolArray, row
     require_equal_lengths({"states": len(states), "next_states": len(array)}, DataError)
     if array.shape != states.shape:
         raise DataError(f"states have shape {states.shape}, but next_states {array.shape}: they must be alike")
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
+    if isinstance(values, FrameStack):
+        rows.require_finite(values, ["next_states"])  # also after an end: frames are shared
+    elif array.dtype.kind == "f" and not np.isfinite(array).all():
         unknown = ~known.reshape(-1, *[1] * (array.ndim - 1))
         array = np.where(unknown, states, array)
         rows.require_finite(array, ["next_states"])

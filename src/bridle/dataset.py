@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bridle import columns, parquet
-from bridle.arrays import Array, BoolArray, FloatArray, IntArray, frozen
+from bridle.arrays import Array, BoolArray, FloatArray, IntArray, chunks, frozen
 from bridle.compression import group
 from bridle.encoding import Encoding
 from bridle.errors import DataError
+from bridle.frames import FrameStack, frozen_states
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -26,7 +27,7 @@ class Dataset:
     it is left out of every regression.
     """
 
-    states: Array  # (n,) integers, or (n, ...) observations
+    states: Array  # (n,) integers, or (n, ...) observations, which may be a FrameStack
     actions: IntArray  # (n,)
     next_states: Array  # like states
     costs: FloatArray  # (n, k)
@@ -70,6 +71,7 @@ class Dataset:
 
         `initial_states` default to the first state of each episode (by `steps` where given, else by row).
         `weights` say how often a row counts; `next_observed` is false where the log holds no next state.
+        Images in stacks are best given as a `FrameStack` (see `stack_frames`), which copies no pixels.
         """
         x = columns.observations(states, "states")
         n = len(x)
@@ -102,15 +104,15 @@ class Dataset:
             raise DataError(f"initial_states have shape {starts.shape[1:]} each, but states {x.shape[1:]}")
         action = columns.integers(actions, "actions", n)
         return cls(
-            states=frozen(x),
+            states=frozen_states(x),
             actions=frozen(action),
-            next_states=frozen(x_next),
+            next_states=frozen_states(x_next),
             costs=frozen(cost_table),
             cost_names=names,
             terminals=frozen(ends),
             next_observed=frozen(observed),
             weights=frozen(row_weights),
-            initial_states=frozen(starts),
+            initial_states=frozen_states(starts),
             initial_weights=frozen(start_weights),
             n_actions=columns.count_actions(action, n_actions, rows),
             n_states=columns.count_states((x, x_next, starts), n_states) if x.ndim == 1 else None,
@@ -147,10 +149,15 @@ class Dataset:
     def fingerprint(self) -> str:
         """SHA-256 of everything the dataset holds."""
         digest = hashlib.sha256(repr((self.cost_names, self.n_actions, self.n_states)).encode())
+        shared: dict[int, bytes] = {}  # frames are hashed once, however many stacks are made of them
         for value in vars(self).values():
             if isinstance(value, np.ndarray):
-                digest.update(repr((value.shape, value.dtype.str)).encode())
-                digest.update(np.ascontiguousarray(value).data)
+                _hash(value, digest)
+            elif isinstance(value, FrameStack):
+                if id(value.frames) not in shared:
+                    shared[id(value.frames)] = _hash(value.frames, hashlib.sha256()).digest()
+                digest.update(shared[id(value.frames)])
+                _hash(value.index, digest)
             elif value is None:
                 digest.update(b"none")
         if self.encoding is not None:
@@ -279,15 +286,22 @@ class Dataset:
         """Return the chosen rows; the initial states stay."""
         always = ("states", "actions", "next_states", "costs", "terminals", "next_observed", "weights")
         optional = [name for name in ("episodes", "steps", "propensities") if getattr(self, name) is not None]
-        chosen: dict[str, Any] = {name: frozen(getattr(self, name)[rows]) for name in (*always, *optional)}
+        chosen: dict[str, Any] = {name: frozen_states(getattr(self, name)[rows]) for name in (*always, *optional)}
         return replace(self, **chosen)
 
     def part(self, rows: BoolArray) -> "Dataset":
         """Return the chosen rows, which are whole episodes, with their own initial states."""
         chosen = self.select(rows)
         first = chosen.first_rows()
-        starts, weights = frozen(chosen.states[first]), frozen(chosen.weights[first])
+        starts, weights = frozen_states(chosen.states[first]), frozen(chosen.weights[first])
         return replace(chosen, initial_states=starts, initial_weights=weights)
+
+
+def _hash(array: Array, digest: "hashlib._Hash") -> "hashlib._Hash":
+    digest.update(repr((array.shape, array.dtype.str)).encode())
+    for part in chunks(array):
+        digest.update(np.ascontiguousarray(part).data)
+    return digest
 
 
 def _episode_order(episodes: IntArray, steps: IntArray | None) -> IntArray:

@@ -28,6 +28,7 @@ from polars.exceptions import PanicException, PolarsError
 from bridle.arrays import Array, frozen
 from bridle.encoding import Encoding, StateColumn
 from bridle.errors import DataError
+from bridle.frames import FrameStack
 from bridle.storage import write_atomically
 
 T = TypeVar("T")
@@ -42,6 +43,11 @@ def write_fields(dataset: Fields, path: str | Path) -> None:
     """Write a dataset's fields to one Parquet file, whole or not at all."""
     if not dataset.weights.sum() > 0:
         raise DataError(f"{len(dataset)} rows that weigh {dataset.weights.sum()} are no dataset: nothing to write")
+    if any(isinstance(states, FrameStack) for states in (dataset.states, dataset.next_states, dataset.initial_states)):
+        raise DataError(
+            f"the states are stacks of shared frames, and a table of {len(dataset)} rows would repeat their pixels: "
+            "keep the frames in a file of their own (np.save) and build the dataset with stack_frames again"
+        )
     columns, header = _columns(dataset), json.dumps(_header(dataset))
     table = pl.DataFrame(columns)
     metadata = {HEADER: header, DIGEST: _digest(columns, header)}
