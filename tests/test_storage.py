@@ -17,7 +17,7 @@ from bridle import (
 from bridle.errors import StorageError
 from bridle.functions import LinearQ, TabularQ
 from bridle.policies import load_policy
-from bridle.storage import storable, write_atomically
+from bridle.storage import load, save, storable, write_atomically
 from bridle.support import BehaviourMask, CountMask, EveryAction
 
 RNG = np.random.default_rng(0)
@@ -116,3 +116,20 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
         write_atomically(path, fail)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_class_may_say_what_stands_for_its_fields(tmp_path):
+    @storable
+    @dataclass(frozen=True)
+    class Spoken:
+        words: frozenset
+
+        def packed(self):
+            return {"text": " ".join(sorted(self.words))}
+
+        @classmethod
+        def unpacked(cls, fields):
+            return cls(frozenset(fields["text"].split()))
+
+    save(Spoken(frozenset({"one", "two"})), tmp_path / "spoken.npz")
+    assert load(tmp_path / "spoken.npz").words == {"one", "two"}

@@ -6,8 +6,20 @@ from bridle.dataset import Dataset
 from bridle.deploy import load_policy
 from bridle.errors import BridleError
 from bridle.evaluation import FQE, LSTDQ, Estimates, evaluate
-from bridle.functions import Linear, OneHot, Polynomial, Tabular
+from bridle.frames import FrameStack, stack_frames
+from bridle.functions import (
+    Ensemble,
+    FrozenFeatures,
+    Linear,
+    Neural,
+    OneHot,
+    Polynomial,
+    Regressor,
+    Tabular,
+    Trees,
+)
 from bridle.game import Round, Solution, Status, rounds, solve
+from bridle.iteration import Iteration, Watch
 from bridle.logs.hdf5 import read_hdf5
 from bridle.logs.minari import read_minari
 from bridle.logs.stream import read_compressed
@@ -38,15 +50,21 @@ __all__ = [
     "Certificate",
     "CuttingPlane",
     "Dataset",
+    "Ensemble",
     "Estimates",
     "ExponentiatedGradient",
+    "FrameStack",
+    "FrozenFeatures",
     "GreedyPolicy",
+    "Iteration",
     "Linear",
     "MixturePolicy",
+    "Neural",
     "OneHot",
     "OnlineGradientDescent",
     "Polynomial",
     "Problem",
+    "Regressor",
     "Round",
     "SoftminPolicy",
     "Solution",
@@ -55,7 +73,9 @@ __all__ = [
     "Tabular",
     "TabularMDP",
     "TabularPolicy",
+    "Trees",
     "Values",
+    "Watch",
     "certify",
     "evaluate",
     "load_policy",
@@ -66,5 +86,6 @@ __all__ = [
     "rounds",
     "save_policy",
     "solve",
+    "stack_frames",
     "storable",
 ]

@@ -1,6 +1,5 @@
 """The fitted iteration that FQI and FQE share: regress on what the last regression says, again and again."""
 
-import copy
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ import numpy as np
 from bridle.arrays import Array, FloatArray
 from bridle.errors import DivergenceError
 from bridle.problem import Problem
-from bridle.protocols import Design, QFunction
+from bridle.protocols import BatchedQ, Design, QFunction
 from bridle.storage import storable
 
 Targets = Callable[[QFunction | None], FloatArray]
@@ -64,6 +63,11 @@ class BoundedQ:
         """(n, A, k)"""  # noqa: D400, D415
         return np.clip(self.q(states), self.low, self.high)
 
+    def members(self, states: Array) -> FloatArray:
+        """(M, n, A, k) what each of several says; of one, what it says."""
+        each = cast(BatchedQ, self.q).members(states) if hasattr(self.q, "members") else self.q(states)[None]
+        return np.clip(each, self.low, self.high)
+
 
 def default_iterations(problem: Problem) -> int:
     """Return after how many steps little of a value is left to come: at discount 1, the longest logged episode."""
@@ -94,11 +98,12 @@ def fitted_iteration(
         return BoundedQ(q, low, high) if bounded else q
 
     immediate = log.targets(None)
-    q = copy.copy(start.q if isinstance(start, BoundedQ) else start)  # what a design keeps of a fit belongs to one run
+    q = start.q if isinstance(start, BoundedQ) else start
     for index in range(1, iterations + 1):
         targets = immediate if q is None else log.targets(within(q))
         _require_sane(log.names, targets, immediate, low, high, index - 1)
-        q = design.fit(targets, rng=rng, start=q)
+        continued = index > 1 or getattr(design, "warm", False)  # trees, say, would keep what they were grown for
+        q = design.fit(targets, rng=rng, start=q if continued else None)
         if after is not None:
             after(index, within(q))
     return within(cast(QFunction, q))

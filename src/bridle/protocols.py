@@ -65,6 +65,28 @@ class ExactDesign(Design, Protocol):
         ...
 
 
+class BatchedQ(QFunction, Protocol):
+    """Several Q-functions as one, their mean."""
+
+    def members(self, states: Array) -> FloatArray:
+        """(M, n, A, k) what each says."""
+        ...
+
+    def member(self, number: int) -> QFunction:
+        """Return one of them."""
+        ...
+
+
+class BatchedDesign(Design, Protocol):
+    """A design that fits several models at once."""
+
+    def fit_many(
+        self, targets: FloatArray, *, models: int, rng: np.random.Generator, start: QFunction | None = None
+    ) -> BatchedQ:
+        """Regress targets (M, n, k), or the same ones (1, n, k) by models that differ by chance."""
+        ...
+
+
 class FunctionClass(Protocol):
     """The paper's F."""
 

@@ -24,7 +24,11 @@ _REGISTERED: dict[str, type] = {}
 
 
 def storable(cls: type[T]) -> type[T]:
-    """Let a frozen dataclass be saved and loaded by its name; its fields are numbers, text, arrays or storable."""
+    """Let a frozen dataclass be saved and loaded by its name; its fields are numbers, text, arrays or storable.
+
+    One with other fields says what stands for them: `packed()` returns such fields by name, and the class method
+    `unpacked(fields)` makes the value of them again.
+    """
     _REGISTERED[cls.__name__] = cls
     return cls
 
@@ -95,8 +99,10 @@ def _pack(value: object, place: str, arrays: dict[str, Array]) -> Any:
             return [_pack(item, f"{place}[{index}]", arrays) for index, item in enumerate(value)]
     kind = type(value).__name__
     if is_dataclass(value) and _REGISTERED.get(kind) is type(value):
-        content = {f.name: _pack(getattr(value, f.name), f"{place}.{f.name}", arrays) for f in fields(value)}
-        return {"type": kind, "fields": content}
+        plain = {f.name: getattr(value, f.name) for f in fields(value)}
+        content = value.packed() if hasattr(value, "packed") else plain
+        packed = {name: _pack(item, f"{place}.{name}", arrays) for name, item in content.items()}
+        return {"type": kind, "fields": packed}
     raise StorageError(
         f"{place} is a {kind}, which cannot be saved: nothing on disk is code. "
         "Write it as a frozen dataclass of numbers and arrays and decorate it with @bridle.storable"
@@ -113,4 +119,5 @@ def _unpack(tree: Any, arrays: dict[str, Array]) -> Any:
     kind = _REGISTERED.get(tree["type"])
     if kind is None:
         raise StorageError(f"the file holds a {tree['type']!r}, which is not known here: import what defines it first")
-    return kind(**{name: _unpack(item, arrays) for name, item in tree["fields"].items()})
+    content = {name: _unpack(item, arrays) for name, item in tree["fields"].items()}
+    return kind.unpacked(content) if hasattr(kind, "unpacked") else kind(**content)

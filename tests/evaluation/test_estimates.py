@@ -3,7 +3,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from bridle import FQE, LSTDQ, AtLeast, AtMost, MixturePolicy, Problem, Support, Tabular
+from bridle import FQE, LSTDQ, AtLeast, AtMost, Ensemble, MixturePolicy, Problem, Support, Tabular, Trees
 from bridle.errors import ArgumentError, EndlessPolicyError, ProblemError
 from bridle.evaluation import DoublyRobust, ImportanceSampling, TabularModel, evaluate, propensities_of
 from bridle.evaluation.doubly_robust import contributions
@@ -80,13 +80,19 @@ def test_at_discount_one_a_model_must_end():
 
 
 def test_what_cannot_be_computed_says_why_unless_it_was_asked_for():
-    dataset = numbered_log()
-    found = evaluate(Half(), dataset, costs=["c"], discount=0.9)
-    assert np.isnan(found.value("model", "c"))
-    assert "finite states" in found.table().filter(pl.col("estimator") == "model")["note"][0]
+    dataset, asked = numbered_log(), {"costs": ["c"], "discount": 0.5, "functions": Trees(2)}
+    found = evaluate(Half(), dataset, **asked)
+    assert np.isnan(found.value("lstdq", "c"))
+    assert "linear in its targets" in found.table().filter(pl.col("estimator") == "lstdq")["note"][0]
     assert np.isfinite(found.value("dr", "c"))
-    with pytest.raises(ArgumentError, match="finite states"):
-        evaluate(Half(), dataset, costs=["c"], discount=0.9, estimators=["model"])
+    with pytest.raises(ArgumentError, match="linear in its targets"):
+        evaluate(Half(), dataset, **asked, estimators=["lstdq"])
+
+
+def test_what_an_ensemble_disagrees_on_is_told():
+    asked = {"costs": ["c"], "discount": 0.5, "functions": Ensemble(Trees(2, min_leaf=1), 3)}
+    table = evaluate(Half(), numbered_log(), **asked, estimators=["fqe"]).table()
+    assert "members differ by" in table["note"][0]
 
 
 def test_estimators_and_evaluators_of_ones_own_can_be_given():

@@ -33,7 +33,9 @@ def evaluate(
     run: Run,
     data: Data = None,
     single: Single = False,
-    estimators: Annotated[str | None, typer.Option(help="Names, with commas between them. Default: all.")] = None,
+    estimators: Annotated[
+        str | None, typer.Option(help="Names, with commas between them. Default: all, but for a learned model.")
+    ] = None,
     propensities: Annotated[
         Method | None, typer.Option(help="Default: the log's; else counts in finite states, logistic elsewhere.")
     ] = None,

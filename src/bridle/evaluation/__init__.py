@@ -6,6 +6,7 @@ from bridle.evaluation.estimate import Estimate, Estimator
 from bridle.evaluation.estimates import Direct, Estimates, evaluate
 from bridle.evaluation.fqe import FQE
 from bridle.evaluation.importance import ImportanceSampling, Naive
+from bridle.evaluation.learned_model import LearnedModel
 from bridle.evaluation.lstdq import LSTDQ
 from bridle.evaluation.magic import Magic
 from bridle.evaluation.model_based import TabularModel
@@ -21,6 +22,7 @@ __all__ = [
     "Estimates",
     "Estimator",
     "ImportanceSampling",
+    "LearnedModel",
     "Magic",
     "Naive",
     "Propensities",

@@ -16,6 +16,7 @@ from bridle.evaluation.episodes import Episodes
 from bridle.evaluation.estimate import Estimate, Estimator
 from bridle.evaluation.fqe import FQE, nuisance
 from bridle.evaluation.importance import ImportanceSampling, Naive
+from bridle.evaluation.learned_model import LearnedModel
 from bridle.evaluation.lstdq import LSTDQ
 from bridle.evaluation.magic import Magic
 from bridle.evaluation.model_based import TabularModel
@@ -43,8 +44,13 @@ class Direct:
         rng: np.random.Generator,
     ) -> Estimate:
         """Estimate all costs at once; how far each episode moves a fit is known where it has a closed form."""
-        values = self.evaluator(problem, policy, rng=rng)
-        estimate = Estimate(np.append(values.objective, values.constraints))
+        apart: FloatArray | None = None
+        if isinstance(self.evaluator, FQE):
+            values, apart = self.evaluator.spread(problem, policy, rng=rng)
+        else:
+            values = self.evaluator(problem, policy, rng=rng)
+        told = "" if apart is None else f"members differ by {', '.join(f'{each:.3g}' for each in apart[1:])}"
+        estimate = Estimate(np.append(values.objective, values.constraints), note=told)
         evaluator = self.evaluator
         same = FQE(Tabular(), support=evaluator.support) if isinstance(evaluator, TabularModel) else evaluator
         moved = fit_influence(problem, policy, same)
@@ -52,18 +58,18 @@ class Direct:
         return estimate if moved is None else replace(estimate, influence=moved, weights=weights)
 
 
-BY_NAME: dict[str, Callable[[FunctionClass], Estimator]] = {
-    "naive": lambda _: Naive(),
-    "is": lambda _: ImportanceSampling(),
-    "pdis": lambda _: ImportanceSampling(per_decision=True),
-    "wis": lambda _: ImportanceSampling(normalised=True),
-    "cwpdis": lambda _: ImportanceSampling(per_decision=True, normalised=True),
-    "fqe": lambda functions: Direct(FQE(functions), "fqe"),
-    "lstdq": lambda functions: Direct(LSTDQ(functions), "lstdq"),
-    "model": lambda _: Direct(TabularModel(), "model"),
-    "dr": lambda functions: DoublyRobust(nuisance(functions)),
-    "wdr": lambda functions: DoublyRobust(nuisance(functions), normalised=True),
-    "magic": lambda functions: Magic(nuisance(functions)),
+BY_NAME: dict[str, Callable[[FunctionClass, bool], Estimator]] = {  # of a function class, and whether states are finite
+    "naive": lambda *_: Naive(),
+    "is": lambda *_: ImportanceSampling(),
+    "pdis": lambda *_: ImportanceSampling(per_decision=True),
+    "wis": lambda *_: ImportanceSampling(normalised=True),
+    "cwpdis": lambda *_: ImportanceSampling(per_decision=True, normalised=True),
+    "fqe": lambda functions, _: Direct(FQE(functions), "fqe"),
+    "lstdq": lambda functions, _: Direct(LSTDQ(functions), "lstdq"),
+    "model": lambda _, finite: Direct(TabularModel() if finite else LearnedModel(), "model"),
+    "dr": lambda functions, _: DoublyRobust(nuisance(functions)),
+    "wdr": lambda functions, _: DoublyRobust(nuisance(functions), normalised=True),
+    "magic": lambda functions, _: Magic(nuisance(functions)),
 }
 
 
@@ -152,8 +158,10 @@ def evaluate(
     constraints = [AtMost(cost, 0.0) for cost in costs]
     problem = Problem(dataset, objective=None, constraints=constraints, discount=discount)
     Episodes.of(problem)
-    functions = functions or (Linear() if dataset.n_states is None else Tabular())
-    chosen = _chosen(list(BY_NAME) if estimators is None else estimators, functions)
+    finite = dataset.n_states is not None
+    functions = functions or (Tabular() if finite else Linear())
+    usual = [name for name in BY_NAME if finite or name != "model"]  # a learned model takes its time: if asked for
+    chosen = _chosen(usual if estimators is None else estimators, functions, finite=finite)
     softened = policy if temperature is None else soften(policy, temperature)
     softness = "" if temperature is None else f"of the policy softened at temperature {temperature:g}"
 
@@ -181,7 +189,9 @@ def evaluate(
     return Estimates(tuple(costs), found, confidence, used)
 
 
-def _chosen(estimators: Sequence[str | Estimator | Evaluator], functions: FunctionClass) -> list[Estimator]:
+def _chosen(
+    estimators: Sequence[str | Estimator | Evaluator], functions: FunctionClass, *, finite: bool
+) -> list[Estimator]:
     if isinstance(estimators, str):
         raise ArgumentError(f"estimators is {estimators!r}: give a list of them")
     chosen: list[Estimator] = []
@@ -189,7 +199,7 @@ def _chosen(estimators: Sequence[str | Estimator | Evaluator], functions: Functi
         if isinstance(one, str):
             if one not in BY_NAME:
                 raise ArgumentError(f"no estimator is called {one!r}: choose from {', '.join(BY_NAME)}")
-            chosen.append(BY_NAME[one](functions))
+            chosen.append(BY_NAME[one](functions, finite))
         elif hasattr(one, "weighs"):
             chosen.append(cast(Estimator, one))
         else:

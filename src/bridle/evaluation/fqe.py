@@ -1,10 +1,11 @@
 """Fitted Q evaluation (Alg. 2 of the paper), for the objective and all constraints in one pass."""
 
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 
-from bridle.arrays import FloatArray, require_counts
+from bridle.arrays import Array, FloatArray, require_counts
 from bridle.bellman import (
     design_of,
     dynamics_of,
@@ -14,9 +15,11 @@ from bridle.bellman import (
     is_exact,
     value_at_start,
 )
+from bridle.functions.ensemble import Ensemble
 from bridle.iteration import Log, Watch, default_iterations, fitted_iteration, telling
+from bridle.policies import members_of
 from bridle.problem import Problem, Values
-from bridle.protocols import ActionMask, Design, FunctionClass, Policy, QFunction
+from bridle.protocols import ActionMask, BatchedQ, Design, FunctionClass, Policy, QFunction
 from bridle.support import Support
 
 
@@ -41,8 +44,20 @@ class FQE:
 
     def __call__(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> Values:
         """Estimate what the policy would incur from the logged initial states."""
+        return self.spread(problem, policy, rng=rng)[0]
+
+    def spread(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> tuple[Values, FloatArray | None]:
+        """Return the values, and how far (1 + m,) the members of an ensemble lie apart; None of any other class."""
         evidence = self.support.of(problem)
-        return evaluate_members(problem, policy, evidence, lambda member: self.q(problem, member, rng=rng))
+        fitted = {id(member): self.q(problem, member, rng=rng) for member, _ in members_of(policy)}
+        values = evaluate_members(problem, policy, evidence, lambda member: fitted[id(member)])
+        if not isinstance(self.functions, Ensemble):
+            return values, None
+        each = []
+        for number in range(self.functions.size):
+            one = evaluate_members(problem, policy, evidence, lambda member, n=number: _Member(fitted[id(member)], n))
+            each.append(np.append(one.objective, one.constraints))
+        return values, np.std(each, axis=0, ddof=1) if len(each) > 1 else None
 
     def q(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> QFunction:
         """Fit the Q-function of one policy (not of a mixture: that has one per member), all costs at once."""
@@ -76,6 +91,17 @@ class FQE:
             bounded=not is_exact(design),
             after=telling(self.watch, iterations, logs, value),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class _Member:
+    """One of the Q-functions of an ensemble."""
+
+    q: QFunction
+    number: int
+
+    def __call__(self, states: Array) -> FloatArray:
+        return np.asarray(cast(BatchedQ, self.q).members(states)[self.number])
 
 
 def nuisance(functions: FunctionClass) -> FQE:
