@@ -101,7 +101,7 @@ def fitted_iteration(
     q = start.q if isinstance(start, BoundedQ) else start
     for index in range(1, iterations + 1):
         targets = immediate if q is None else log.targets(within(q))
-        _require_sane(log.names, targets, immediate, low, high, index - 1)
+        _require_sane(log, targets, immediate, low, high, index - 1)
         continued = index > 1 or getattr(design, "warm", False)  # trees, say, would keep what they were grown for
         q = design.fit(targets, rng=rng, start=q if continued else None)
         if after is not None:
@@ -159,18 +159,19 @@ def telling(
 
 
 def _require_sane(
-    names: tuple[str, ...], targets: FloatArray, immediate: FloatArray, low: FloatArray, high: FloatArray, made: int
+    log: Log, targets: FloatArray, immediate: FloatArray, low: FloatArray, high: FloatArray, made: int
 ) -> None:
     """Raise where values run away: beyond all that costs allow, or up to it though few rows cost that much."""
     sizes, largest = np.abs(targets).mean(axis=0), np.maximum(np.abs(low), np.abs(high))
-    for column, name in enumerate(names):
+    for column, name in enumerate(log.names):
         size, most, steps = sizes[column], largest[column], immediate[:, column]
         if not (np.isfinite(size) and size <= RUNAWAY * max(most, np.finfo(float).tiny)):
             raise DivergenceError(
                 f"the fitted iteration diverges: after {made} iterations, values of {name} are {size:.3g} on average, "
                 f"where costs allow {most:.3g} at the most: {ADVICE}"
             )
-        pinned = float((targets[:, column] >= PINNED * high[column]).mean()) if high[column] > 0 else 0.0
+        end = PINNED * log.problem.discount * high[column]
+        pinned = float((targets[:, column] - steps >= end).mean()) if high[column] > 0 else 0.0
         if pinned > 0.5 and steps.mean() < steps.max() / 2:
             raise DivergenceError(
                 f"the fitted iteration runs away: after {made} iterations, {pinned:.0%} of the rows are valued at the "
