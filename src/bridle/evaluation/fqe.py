@@ -15,11 +15,15 @@ from bridle.bellman import (
     is_exact,
     value_at_start,
 )
+from bridle.errors import ArgumentError
 from bridle.functions.ensemble import Ensemble
-from bridle.iteration import Log, Watch, default_iterations, fitted_iteration, telling
+from bridle.functions.features import Polynomial
+from bridle.functions.frozen_features import FrozenFeatures
+from bridle.functions.linear import Linear
+from bridle.iteration import BoundedQ, Log, Watch, default_iterations, fitted_iteration, telling
 from bridle.policies import members_of
 from bridle.problem import Problem, Values
-from bridle.protocols import ActionMask, BatchedQ, Design, FunctionClass, Policy, QFunction
+from bridle.protocols import ActionMask, BatchedQ, Design, ExactDesign, FunctionClass, Policy, QFunction
 from bridle.support import Support
 
 
@@ -30,12 +34,15 @@ class FQE:
     iterations: how often; None runs to the fixed point, which classes with closed forms solve for; others iterate
         until what is still to come counts for little.
     support: an action outside it is valued at the worst the costs allow; Support(0, 0) trusts the class instead.
+    last_layer: of a network: a ridge with which its last layer is solved for in closed form after the iterations, to
+        its fixed point (LSTDQ); a few iterations, which learn what the layers before it see, are then enough
     watch: told of every iteration.
     """
 
     functions: FunctionClass
     iterations: int | None = None
     support: Support = field(default_factory=Support)
+    last_layer: float | None = None
     watch: Watch | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -66,7 +73,21 @@ class FQE:
         if self.iterations is None and is_exact(design):
             dynamics = dynamics_of(problem, self.functions, "FQE")
             return evaluate_fixed_point(problem, policy, dynamics, evidence, require_contraction=True)
-        return self._iterate(problem, policy, design, evidence, rng)
+        q = self._iterate(problem, policy, design, evidence, rng)
+        return q if self.last_layer is None else self._solved(problem, policy, q, evidence, self.last_layer)
+
+    def _solved(self, problem: Problem, policy: Policy, q: QFunction, evidence: ActionMask, ridge: float) -> QFunction:
+        """Solve for the last layer, on what the layers before it see."""
+        inner = q.q if isinstance(q, BoundedQ) else q
+        if not hasattr(inner, "encoder"):
+            raise ArgumentError(f"last_layer is for networks, but {type(self.functions).__name__} has no layers")
+        head = FrozenFeatures(inner.encoder(), Linear(Polynomial(1), ridge=ridge))
+        rows = problem.transitions
+        design = head.design(rows.states, rows.actions, rows.weights, n_actions=rows.n_actions)
+        dynamics = cast(ExactDesign, design).dynamics(rows.next_states, problem.continuation)
+        return BoundedQ(
+            evaluate_fixed_point(problem, policy, dynamics, evidence, require_contraction=False), *problem.value_range
+        )
 
     def _iterate(
         self, problem: Problem, policy: Policy, design: Design, evidence: ActionMask, rng: np.random.Generator

@@ -17,7 +17,7 @@ from bridle.arrays import Array, FloatArray
 from bridle.functions.architecture import Architecture, Scaling
 
 PREDICTED = 1 << 13  # rows at once
-PIXELS = 1 << 24  # numbers that a chunk may hold
+NUMBERS = 1 << 22  # that the inputs of these rows may hold
 FIRST = 0.1  # of the usual size: what is believed of the outputs before anything is fitted
 
 
@@ -66,7 +66,7 @@ def predict(
 ) -> FloatArray:
     """(M, n, outputs), or what the last layer sees, some rows at a time."""
     device = parameters[0].device
-    step = max(1, min(PREDICTED, PIXELS // int(np.prod(shape.inputs))))
+    step = at_once(shape)
     layers = forward if last else features
     with torch.inference_mode():
         parts = [
@@ -74,6 +74,11 @@ def predict(
             for begin in range(0, max(len(states), 1), step)
         ]
     return torch.cat(parts, dim=1).numpy().astype(np.float64)
+
+
+def at_once(shape: Architecture) -> int:
+    """Return how many rows to predict at once."""
+    return max(1, min(PREDICTED, NUMBERS // int(np.prod(shape.inputs))))
 
 
 def as_inputs(scaling: Scaling, states: Array) -> Tensor:
@@ -138,7 +143,7 @@ class Training:
         models, k = len(self.parameters[0]), targets.shape[2]
         bias = self.parameters[-1].view(models, -1, k)  # (M, A, k)
         errors, counts = torch.zeros_like(bias), torch.zeros(bias.shape[1], device=bias.device)
-        for part in rows.split(PREDICTED):
+        for part in rows.split(at_once(self.shape)):
             _, taken = self.values(data, part, k)
             weights, actions = data.weights[part], data.actions[part]
             errors.index_add_(1, actions, (targets[:, part] - taken) * weights[:, None])

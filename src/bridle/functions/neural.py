@@ -235,8 +235,9 @@ class NeuralDesign:
         """Return the held-out error of all models together."""
         import torch  # noqa: PLC0415
 
+        step = import_networks().at_once(training.shape)
         with torch.inference_mode():
-            parts = [training.loss(self.data, targets, part, self.penalty) * part.numel() for part in rows.split(4096)]
+            parts = [training.loss(self.data, targets, part, self.penalty) * part.numel() for part in rows.split(step)]
         error = float(torch.stack(parts).sum())
         if not np.isfinite(error):
             raise DivergenceError(f"the network's error is {error}: lower its rate, {self.functions.rate:g}")
