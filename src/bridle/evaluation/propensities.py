@@ -124,6 +124,8 @@ def _logistic(dataset: Dataset) -> FloatArray:
 
 def _trees(dataset: Dataset) -> FloatArray:
     """(n, A) predicted by models of other episodes, and one row's worth of the overall shares, so that none is 0."""
+    if dataset.states.ndim > 2:
+        raise ArgumentError(f"trees need feature vectors, but states have shape {dataset.states.shape[1:]}")
     if dataset.episodes is None:
         raise DataError("trees are cross-fitted over episodes: pass episodes= with the log's rows")
     states = dataset.states.reshape(len(dataset), -1).astype(np.float64, copy=False)

@@ -36,5 +36,5 @@ class Starts:
 
 def _sorted(states: Array, weights: FloatArray) -> FloatArray:
     """(n, d + 1) states and their shares, row by row in one order."""
-    rows = np.column_stack([states.reshape(len(states), -1), weights / weights.sum()])
+    rows = np.column_stack([np.asarray(states).reshape(len(states), -1), weights / weights.sum()])
     return np.asarray(rows[np.lexsort(rows.T)])

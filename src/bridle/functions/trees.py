@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ Vectors = NDArray[np.float32]
 Nodes = NDArray[np.int32]
 
 CHUNK_ROWS, CHUNK_VALUES = 2**16, 2**24  # what descends together: rows, and entries of their states
+REMEMBERED, KEPT = 2**28, 3  # bytes of leaves that are remembered of an array of states, and how many arrays
 LEVELS = 4  # rows are taken out of the descent at their leaf, which is looked for every so many levels
 ROUNDING = 1e-9  # relative: a leaf of just the least weight is heavy enough
 CONSTANT = 1e-13  # a column that deviates less, relative to its mean, is constant
@@ -64,6 +66,27 @@ class Forest:
     children: Nodes  # (nodes, 2) left, right
     roots: Nodes  # (A, trees) each the first node of its tree
     n_features: int
+
+    _known: ClassVar[dict[int, tuple[Array, list[Nodes]]] | None] = (
+        None  # of trees that stay: the leaves of the states that were asked last
+    )
+
+    def stay(self) -> None:
+        """Remember from now on which leaves states fall into, as they will be asked again."""
+        if self._known is None:
+            object.__setattr__(self, "_known", {})
+
+    def every_leaf(self, states: Array) -> list[Nodes] | None:
+        """Return the leaves (trees, n) of each action of states that are asked again and again, if these are few."""
+        if self._known is None or 4 * self.roots.size * len(states) > REMEMBERED:
+            return None
+        if id(states) not in self._known:
+            if len(self._known) == KEPT:
+                self._known.pop(next(iter(self._known)))
+            vectors = _single(flattened(states))
+            found = [self.leaves(vectors, action) for action in range(len(self.roots))]
+            self._known[id(states)] = states, found  # the states are held, so that their identity stays theirs
+        return self._known[id(states)][1]
 
     def leaves(self, vectors: Vectors, action: int) -> Nodes:
         """(trees, n) the leaf that each of the states (n, d) reaches in each tree of an action."""
@@ -116,6 +139,11 @@ class TreesQ:
             )
         n_actions, n_trees = self.forest.roots.shape
         means = np.zeros((len(flat), n_actions, self.values.shape[1]))
+        known = self.forest.every_leaf(states)
+        if known is not None:
+            for action, leaves in enumerate(known):
+                means[:, action] = sum(self.values.take(reached, axis=0) for reached in leaves) / n_trees
+            return means
         for rows in _chunks(flat):
             vectors = _single(flat[rows])
             for action in range(n_actions):
@@ -140,6 +168,7 @@ class TreesDesign:
         ordered, earlier = targets[self.order], start if isinstance(start, TreesQ) else None
         if earlier is not None and self._stays(earlier, targets.shape[1]):
             forest, values = earlier.forest, earlier.values.copy()
+            forest.stay()
         else:
             forest = self._grow(ordered, rng)
             values = np.zeros((len(forest.feature), targets.shape[1]))

@@ -230,7 +230,7 @@ def _by_state(dataset: Dataset, policy: MixturePolicy) -> tuple[list[StateDiffer
 
 def _surrogate(dataset: Dataset, states: FloatArray, actions: np.ndarray) -> tuple[str, float]:
     """Return a small tree that does mostly what the policy does, as text, and how often it does."""
-    flat = states.reshape(len(states), -1)
+    flat = np.asarray(states).reshape(len(states), -1)
     names = dataset.encoding.features if dataset.encoding is not None else [f"x{i}" for i in range(flat.shape[1])]
     tree = DecisionTreeClassifier(max_depth=TREE_DEPTH, min_samples_leaf=max(1, len(flat) // 100), random_state=0)
     tree.fit(flat, actions)
