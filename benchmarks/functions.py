@@ -79,7 +79,7 @@ def peer(rows: int = 50_000, steps: int = 8_000, seeds: int = 1) -> None:
 
 
 def peer_seconds(python, log, policy, truth, steps, seed, scale) -> list[tuple[float | None, float, float]]:
-    """Return for each cost the CPU seconds after which it stays within 5 %, if ever; all of them; and the last error."""
+    """Return for each cost CPU seconds after which it stays within 5 %, if ever, all of them, and the last error."""
     order = log.order()
     ends = np.append(np.diff(log.episodes[order]) != 0, True)
     given, taken = RESULTS / "clinic.npz", RESULTS / "d3rlpy.json"

@@ -220,8 +220,7 @@ def test_evaluate_chooses_it_where_states_are_not_finite():
 
 
 def test_a_missing_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "bridle.functions.networks", None)
-    monkeypatch.delattr("bridle.functions.networks", raising=False)
+    monkeypatch.setitem(sys.modules, "bridle.evaluation.world", None)
     dataset = constant(20)
     with pytest.raises(MissingExtraError, match=r"a learned model needs .*pip install 'bridle\[neural\]'"):
         evaluate(POLICY, dataset, costs=["effort"], discount=0.5, estimators=["model"])

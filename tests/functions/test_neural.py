@@ -200,6 +200,8 @@ def test_threads_are_given_back():
 def test_a_rate_that_is_too_high_is_named():
     with pytest.raises(DivergenceError, match="lower its rate"):
         fit(Neural((32, 32), rate=1e30, epochs=2))
+    with pytest.raises(DivergenceError, match="lower its rate"):
+        fit(Neural((32, 32), rate=1e30, steps=5))
 
 
 @pytest.mark.parametrize(
@@ -230,7 +232,7 @@ def test_images_too_small_for_the_convolutions_are_refused():
 
 
 def test_without_torch_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "bridle.functions.networks", None)
+    monkeypatch.setitem(sys.modules, "bridle.functions.training", None)
     with pytest.raises(MissingExtraError, match=r"Neural needs .*pip install 'bridle\[neural\]'"):
         fit(SMALL)
 
