@@ -94,12 +94,6 @@ def test_what_depends_on_the_problem_alone_is_built_once():
     assert len(built) == 1
 
 
-def test_a_constraint_shows_a_range_only_where_one_is_declared():
-    """Run folders are told apart by this text: one that was started without ranges must stay what it was."""
-    assert repr(AtMost("hole", 0.03)) == "AtMost(cost='hole', limit=0.03, name='hole')"
-    assert repr(AtLeast("g", 1, range=(0, 2))) == "AtLeast(cost='g', limit=1.0, name='g', range=(0.0, 2.0))"
-
-
 def test_a_declared_range_is_the_worst_that_is_assumed():
     log = random_log(0)
     limits = [AtMost("g0", 1.0, range=(0, 3)), AtLeast("g1", 1.0, range=(0.5, 7))]

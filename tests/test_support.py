@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bridle import Dataset, Support
+from bridle import Dataset, Neural, Support, Trees, storage
 from bridle.errors import ArgumentError
 
 
@@ -102,3 +102,34 @@ def test_images_have_no_estimated_behaviour():
     )  # fmt: skip
     with pytest.raises(ArgumentError, match="min_probability=0"):
         Support().fit(rows)
+
+
+def test_behaviour_can_be_estimated_by_any_class_where_it_is_not_logistic(tmp_path):
+    rng = np.random.default_rng(0)
+    states = rng.uniform(-2, 2, (2000, 1))
+    inside = np.abs(states[:, 0]) < 1  # the second action is taken in the middle alone
+    actions = np.where(inside & (rng.random(2000) < 0.5), 1, 0)
+    rows = Dataset.from_arrays(
+        states=states, actions=actions, next_states=states, costs={"c": actions}, terminals=np.ones(2000),
+        initial_states=states[:1],
+    )  # fmt: skip
+    asked = np.array([[-1.5], [0.0], [1.5]])
+    mask = Support(min_probability=0.2, behaviour=Trees(20, min_leaf=20)).fit(rows)
+    assert mask.allowed(asked)[:, 1].tolist() == [False, True, False]
+    assert mask.probabilities(asked).sum(axis=1) == pytest.approx(1)
+    assert Support(min_probability=0.2).fit(rows).allowed(asked)[:, 1].all()  # which a logistic model cannot see
+    storage.save(mask, tmp_path / "mask.npz")
+    assert np.array_equal(storage.load(tmp_path / "mask.npz").probabilities(asked), mask.probabilities(asked))
+
+
+def test_behaviour_in_images_is_estimated_by_a_network():
+    rng = np.random.default_rng(0)
+    actions = rng.integers(0, 2, 200)
+    pictures = np.where(actions, 200, 50)[:, None, None] + rng.integers(-20, 20, (200, 6, 6))
+    rows = Dataset.from_arrays(
+        states=pictures.astype(np.uint8), actions=actions, next_states=pictures.astype(np.uint8),
+        costs={"c": actions}, terminals=np.ones(200), initial_states=pictures[:1].astype(np.uint8),
+    )  # fmt: skip
+    network = Neural((16,), convolutions=((4, 3, 1),), batch=32, epochs=3)
+    allowed = Support(min_probability=0.3, behaviour=network).fit(rows).allowed(rows.states)
+    assert (allowed == (actions[:, None] == [0, 1])).mean() > 0.95

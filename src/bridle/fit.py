@@ -181,8 +181,11 @@ def _players(learn: Learn, problem: Problem, support: Support) -> dict[str, Any]
 
 
 def _support(learn: Learn) -> Support:
-    given = {"min_count": learn.min_count, "min_probability": learn.min_probability}
-    return Support(**{name: value for name, value in given.items() if value is not None})
+    usual = Support()
+    return Support(
+        usual.min_count if learn.min_count is None else learn.min_count,
+        usual.min_probability if learn.min_probability is None else learn.min_probability,
+    )
 
 
 def _in_words(target: Aim, *, finite: bool) -> Aimed:

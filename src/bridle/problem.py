@@ -10,11 +10,12 @@ import numpy as np
 from bridle.arrays import FloatArray, frozen
 from bridle.dataset import Dataset
 from bridle.errors import ProblemError
+from bridle.storage import LATER
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class AtMost:
     """The expected discounted sum of a cost must not exceed a limit.
 
@@ -25,7 +26,7 @@ class AtMost:
     cost: str
     limit: float
     name: str = ""  # default: the cost's own
-    range: tuple[float, float] | None = None
+    range: tuple[float, float] | None = field(default=None, metadata=LATER)
 
     sign = 1.0
     words = "at most"
@@ -43,13 +44,8 @@ class AtMost:
             object.__setattr__(self, "range", (low, high))
         object.__setattr__(self, "name", self.name or self.cost)
 
-    def __repr__(self) -> str:
-        """Show what was given: a run is known by this, also where it was started before there were ranges."""
-        declared = "" if self.range is None else f", range={self.range!r}"
-        return f"{type(self).__name__}(cost={self.cost!r}, limit={self.limit!r}, name={self.name!r}{declared})"
 
-
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class AtLeast(AtMost):
     """The expected discounted sum of a cost (a benefit, then) must reach a limit."""
 

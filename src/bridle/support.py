@@ -1,6 +1,6 @@
 """Evidence before choice: which actions the log supports in a state."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -10,8 +10,8 @@ from bridle.dataset import Dataset
 from bridle.errors import ArgumentError
 from bridle.policies import TabularPolicy, rows_of
 from bridle.problem import Problem
-from bridle.protocols import ActionMask, Policy
-from bridle.storage import storable
+from bridle.protocols import ActionMask, FunctionClass, Policy, QFunction
+from bridle.storage import LATER, storable
 
 ROUNDING = 1e-9  # weights are sums of floats: 20 occurrences may read 19.999999999
 
@@ -23,11 +23,14 @@ class Support:
     min_count: in finite states, logged occurrences in that very state; 0 allows everything.
     min_probability: for other observations, the estimated probability that behaviour takes the action there;
         0 allows everything.
+    behaviour: the function class it is estimated by, which regresses whether each action was taken (trees, or a network
+        for images); by default a logistic model.
     Where no action of a logged state comes up to that, those that come closest are allowed.
     """
 
     min_count: float = 1
     min_probability: float = 0.01
+    behaviour: FunctionClass | None = field(default=None, metadata=LATER)
 
     def __post_init__(self) -> None:
         if not (isinstance(self.min_count, int | float) and self.min_count >= 0):
@@ -51,6 +54,8 @@ class Support:
             return self._count(dataset, dataset.n_states)
         if self.min_probability == 0:
             return EveryAction(dataset.n_actions)
+        if self.behaviour is not None:
+            return RegressedMask.estimate(dataset, self.min_probability, self.behaviour)
         return BehaviourMask.estimate(dataset, self.min_probability)
 
     def _count(self, dataset: Dataset, n_states: int) -> "CountMask":
@@ -117,7 +122,7 @@ class BehaviourMask:
         if states.ndim != 2:
             raise ArgumentError(
                 f"behaviour can be estimated for feature vectors, not for states of shape {states.shape[1:]}: "
-                "use Support(min_probability=0)"
+                "use Support(behaviour=Neural(...)), or Support(min_probability=0)"
             )
         states = states.astype(np.float64, copy=False)
         centre = np.average(states, axis=0, weights=dataset.weights)
@@ -144,5 +149,36 @@ class BehaviourMask:
 
     def allowed(self, states: Array) -> BoolArray:
         """(n, A)"""  # noqa: D400, D415
-        likely = self.probabilities(states)
-        return likely >= np.minimum(self.threshold, likely.max(axis=1, keepdims=True))
+        return _reaching(self.probabilities(states), self.threshold)
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class RegressedMask:
+    """Actions whose share, regressed on the state, reaches a threshold."""
+
+    shares: QFunction  # (n, 1, A)
+    threshold: float
+
+    @classmethod
+    def estimate(cls, dataset: Dataset, threshold: float, functions: FunctionClass) -> "RegressedMask":
+        """Regress on the states whether each action was the one that was taken."""
+        nothing = np.zeros(len(dataset), dtype=np.int64)
+        design = functions.design(dataset.states, nothing, dataset.weights, n_actions=1)
+        taken = np.asarray(dataset.actions[:, None] == np.arange(dataset.n_actions), dtype=np.float64)
+        return cls(design.fit(taken, rng=np.random.default_rng(0)), threshold)
+
+    def probabilities(self, states: Array) -> FloatArray:
+        """(n, A) the estimated behaviour policy."""
+        shares = np.clip(self.shares(states)[:, 0], 0, None)
+        total = shares.sum(axis=1, keepdims=True)
+        return np.divide(shares, total, out=np.full_like(shares, 1 / shares.shape[1]), where=total > 0)
+
+    def allowed(self, states: Array) -> BoolArray:
+        """(n, A)"""  # noqa: D400, D415
+        return _reaching(self.probabilities(states), self.threshold)
+
+
+def _reaching(likely: FloatArray, threshold: float) -> BoolArray:
+    """(n, A) actions as likely as the threshold; where none is, those that come closest."""
+    return likely >= np.minimum(threshold, likely.max(axis=1, keepdims=True))

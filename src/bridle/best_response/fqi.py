@@ -12,6 +12,7 @@ from bridle.iteration import BoundedQ, Log, Watch, default_iterations, fitted_it
 from bridle.policies import GreedyPolicy
 from bridle.problem import Problem
 from bridle.protocols import ActionMask, BatchedDesign, BatchedQ, Design, FunctionClass, Policy, QFunction
+from bridle.storage import LATER
 from bridle.support import Support
 
 
@@ -30,8 +31,8 @@ class FQI:
     functions: FunctionClass
     iterations: int | None = None
     support: Support = field(default_factory=Support)
-    conservatism: float = 0.0
-    watch: Watch | None = field(default=None, compare=False)
+    conservatism: float = field(default=0.0, metadata=LATER)
+    watch: Watch | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.iterations is not None:

@@ -24,6 +24,7 @@ from bridle.iteration import BoundedQ, Log, Watch, default_iterations, fitted_it
 from bridle.policies import members_of
 from bridle.problem import Problem, Values
 from bridle.protocols import ActionMask, BatchedQ, Design, ExactDesign, FunctionClass, Policy, QFunction
+from bridle.storage import LATER
 from bridle.support import Support
 
 
@@ -42,8 +43,8 @@ class FQE:
     functions: FunctionClass
     iterations: int | None = None
     support: Support = field(default_factory=Support)
-    last_layer: float | None = None
-    watch: Watch | None = field(default=None, compare=False)
+    last_layer: float | None = field(default=None, metadata=LATER)
+    watch: Watch | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.iterations is not None:
