@@ -343,7 +343,7 @@ def test_episodes_are_put_in_order_without_copies():
 
 
 def test_behaviour_is_not_estimated_from_images():
-    with pytest.raises(ArgumentError, match=r"not for states of shape \(3, 6, 5\): use Support\(min_probability=0\)"):
+    with pytest.raises(ArgumentError, match=r"not for states of shape \(3, 6, 5\): use Support\(behaviour=Neural"):
         Support().of(problem_of(log_of()))
 
 
