@@ -69,11 +69,11 @@ class BoundedQ:
         return np.clip(each, self.low, self.high)
 
 
-def default_iterations(problem: Problem) -> int:
+def default_iterations(problem: Problem, most: int = ENOUGH) -> int:
     """Return after how many steps little of a value is left to come: at discount 1, the longest logged episode."""
     if problem.discount == 1:
-        return min(math.ceil(problem.dataset.longest_episode()), ENOUGH)
-    return min(math.ceil(math.log(LEFT) / math.log(problem.discount)), ENOUGH)
+        return min(math.ceil(problem.dataset.longest_episode()), most)
+    return min(math.ceil(math.log(LEFT) / math.log(problem.discount)), most)
 
 
 def fitted_iteration(
@@ -140,6 +140,11 @@ def bellman_error(log: Log, q: QFunction) -> FloatArray:
     taken = q(rows.states)[np.arange(len(rows)), rows.actions]
     squares = (log.targets(q) - taken) ** 2
     return np.asarray(np.sqrt(rows.weights @ squares / rows.weights.sum()))
+
+
+def judged_on(watch: Watch | None, problem: Problem) -> list[Problem]:
+    """Return the problems whose Bellman errors are told: the one that is fitted, then the one held out, if any."""
+    return [problem] if watch is None or watch.held_out is None else [problem, watch.held_out]
 
 
 def telling(

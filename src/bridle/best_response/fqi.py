@@ -8,7 +8,7 @@ import numpy as np
 from bridle.arrays import FloatArray, require_counts
 from bridle.bellman import design_of, dynamics_of, greedy_targets, is_exact, least_value, policy_iteration
 from bridle.errors import ArgumentError
-from bridle.iteration import BoundedQ, Log, Watch, default_iterations, fitted_iteration, settle, telling
+from bridle.iteration import BoundedQ, Log, Watch, default_iterations, fitted_iteration, judged_on, settle, telling
 from bridle.policies import GreedyPolicy
 from bridle.problem import Problem
 from bridle.protocols import ActionMask, BatchedDesign, BatchedQ, Design, FunctionClass, Policy, QFunction
@@ -97,10 +97,9 @@ class FQI:
         rng: np.random.Generator,
         start: Policy | None,
     ) -> QFunction:
-        held_out = [self.watch.held_out] if self.watch is not None and self.watch.held_out is not None else []
         logs = [
             Log(part, greedy_targets(part, *part.scalarised(multipliers), support), ("the weighed costs",))
-            for part in [problem, *held_out]
+            for part in judged_on(self.watch, problem)
         ]
         iterations = self.iterations or default_iterations(problem)
         exact = is_exact(design)

@@ -20,7 +20,7 @@ from bridle.functions.ensemble import Ensemble
 from bridle.functions.features import Polynomial
 from bridle.functions.frozen_features import FrozenFeatures
 from bridle.functions.linear import Linear
-from bridle.iteration import BoundedQ, Log, Watch, default_iterations, fitted_iteration, telling
+from bridle.iteration import BoundedQ, Log, Watch, default_iterations, fitted_iteration, judged_on, telling
 from bridle.policies import members_of
 from bridle.problem import Problem, Values
 from bridle.protocols import ActionMask, BatchedQ, Design, ExactDesign, FunctionClass, Policy, QFunction
@@ -93,10 +93,9 @@ class FQE:
     def _iterate(
         self, problem: Problem, policy: Policy, design: Design, evidence: ActionMask, rng: np.random.Generator
     ) -> QFunction:
-        held_out = [self.watch.held_out] if self.watch is not None and self.watch.held_out is not None else []
         logs = [
             Log(part, evaluation_targets(part, policy, evidence)[1], problem.value_names)
-            for part in [problem, *held_out]
+            for part in judged_on(self.watch, problem)
         ]
         iterations = self.iterations or default_iterations(problem)
 

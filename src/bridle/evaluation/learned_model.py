@@ -10,7 +10,7 @@ from bridle.arrays import Array, FloatArray, IntArray, require_counts, require_p
 from bridle.errors import ArgumentError
 from bridle.functions.architecture import Schedule
 from bridle.functions.neural import import_networks
-from bridle.iteration import LEFT
+from bridle.iteration import default_iterations
 from bridle.policies import members_of, probabilities_of
 from bridle.problem import Problem, Values
 from bridle.protocols import ActionMask, Policy, QFunction
@@ -83,7 +83,7 @@ class LearnedModel:
 
     def _rollouts(self, problem: Problem, policy: Policy) -> "Rollouts":
         world = self._world(problem)
-        horizon = self.horizon or default_horizon(problem)
+        horizon = self.horizon or default_iterations(problem, LONGEST)
         evidence = self.support.of(problem)
         return Rollouts(world, policy, evidence, problem.worst, problem.discount, horizon, self.noise, self.threads)
 
@@ -109,13 +109,6 @@ class LearnedModel:
         count = self.rollouts or len(states) * math.ceil(ENOUGH / len(states))
         ticks = np.cumsum(weights) / weights.sum() * count
         return np.asarray(states[np.searchsorted(ticks[:-1], np.arange(count) + rng.random(), side="right")])
-
-
-def default_horizon(problem: Problem) -> int:
-    """Return after how many steps little of a value is left to come: at discount 1, the longest logged episode."""
-    if problem.discount == 1:
-        return min(math.ceil(problem.dataset.longest_episode()), LONGEST)
-    return min(math.ceil(math.log(LEFT) / math.log(problem.discount)), LONGEST)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,6 @@
 """Feature maps for the linear class; any callable from states to an (n, d) array will do."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
@@ -9,6 +10,16 @@ from bridle.arrays import Array, FloatArray
 from bridle.errors import ArgumentError
 from bridle.policies import rows_of
 from bridle.storage import storable
+
+
+def mapped(features: Callable[[Array], FloatArray], states: Array, who: str = "the feature map") -> FloatArray:
+    """(n, d) what a map makes of states, or say what is wrong with it."""
+    made = np.asarray(features(states), dtype=np.float64)
+    if made.ndim != 2 or len(made) != len(states):
+        raise ArgumentError(f"{who} made {made.shape} of {len(states)} states: it must make (n, d)")
+    if not np.isfinite(made).all():
+        raise ArgumentError(f"{who} made values that are not finite")
+    return made
 
 
 @storable

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from bridle.arrays import Array, FloatArray, IntArray, frozen, require_counts
-from bridle.errors import ArgumentError
+from bridle.functions.features import mapped
 from bridle.protocols import Design, Dynamics, ExactDesign, FunctionClass, QFunction
 from bridle.storage import storable
 
@@ -60,10 +60,10 @@ class Cache:
 
     def _encode(self, states: Array) -> FloatArray:
         if len(states) == 0:
-            return encoded(self.encoder, states)
+            return mapped(self.encoder, states, "the encoder")
         features: Array | None = None
         for begin in range(0, len(states), CHUNK):
-            part = encoded(self.encoder, states[begin : begin + CHUNK])
+            part = mapped(self.encoder, states[begin : begin + CHUNK], "the encoder")
             if features is None:
                 features = self._room((len(states), part.shape[1]))
             features[begin : begin + CHUNK] = part
@@ -74,16 +74,6 @@ class Cache:
             return np.empty(shape)
         with tempfile.TemporaryDirectory() as folder:  # the file lives on without a name for as long as it is mapped
             return np.memmap(Path(folder) / "features", dtype=np.float64, mode="w+", shape=shape)
-
-
-def encoded(encoder: Encoder, states: Array) -> FloatArray:
-    """Return what the encoder makes of states, checked."""
-    features = np.asarray(encoder(states), dtype=np.float64)
-    if features.ndim != 2 or len(features) != len(states):
-        raise ArgumentError(f"the encoder made {features.shape} of {len(states)} states: it must make (n, d)")
-    if not np.isfinite(features).all():
-        raise ArgumentError("the encoder made values that are not finite")
-    return features
 
 
 @storable
@@ -110,7 +100,7 @@ class FrozenQ:
         return _with_cache(FrozenQ(self.encoder, cast(Any, self.q).member(number)), self._cache)
 
     def _features(self, states: Array) -> FloatArray:
-        return encoded(self.encoder, states) if self._cache is None else self._cache(states)
+        return mapped(self.encoder, states, "the encoder") if self._cache is None else self._cache(states)
 
 
 @dataclass(frozen=True, eq=False)

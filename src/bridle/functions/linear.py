@@ -8,7 +8,7 @@ import numpy as np
 
 from bridle.arrays import Array, FloatArray, IntArray, frozen
 from bridle.errors import ArgumentError, DivergenceError
-from bridle.functions.features import Polynomial
+from bridle.functions.features import Polynomial, mapped
 from bridle.protocols import QFunction
 from bridle.storage import storable
 
@@ -33,20 +33,12 @@ class Linear:
     def design(self, states: Array, actions: IntArray, weights: FloatArray, *, n_actions: int) -> "LinearDesign":
         """Invert the weighted Gram matrix of each action."""
         order = np.argsort(actions, kind="stable")
-        features = self._map(states)[order]
+        features = mapped(self.features, states)[order]
         bounds = np.searchsorted(actions[order], np.arange(n_actions + 1))
         blocks = [slice(begin, end) for begin, end in pairwise(bounds)]
         weighted = features * weights[order, None]
         inverses = [_inverse(features[rows].T @ weighted[rows], self.ridge) for rows in blocks]
         return LinearDesign(self.features, order, blocks, weighted, np.stack(inverses))
-
-    def _map(self, states: Array) -> FloatArray:
-        features = np.asarray(self.features(states), dtype=np.float64)
-        if features.ndim != 2 or len(features) != len(states):
-            raise ArgumentError(f"the feature map made {features.shape} of {len(states)} states: it must make (n, d)")
-        if not np.isfinite(features).all():
-            raise ArgumentError("the feature map made values that are not finite")
-        return features
 
 
 @storable
