@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from bridle import Dataset, TabularPolicy
+from bridle import AtMost, Dataset, TabularPolicy
+from bridle.certification import certify
 from bridle.certification.methods import Fitted
 from bridle.studies import graph
 
@@ -73,4 +74,32 @@ def bandit_log(episodes, *, seed=0, bend=0.0, propensities=True):
         episodes=np.arange(episodes),
         n_actions=2,
         **stated,
+    )
+
+
+def judged(policy, dataset, *constraints, discount=1.0, method=QUICK, **settings):
+    return certify(policy, dataset, constraints=constraints, discount=discount, method=method, **settings)
+
+
+def failed(certificate):
+    return {check.name for check in certificate.checks if not check.ok}
+
+
+def harm(limit, **settings):
+    return AtMost("harm", limit, **settings)
+
+
+def circling(episodes=60):
+    """Two states that lead to each other under action 0; action 1 ends."""
+    rng = np.random.default_rng(0)
+    steps = np.tile([0, 1, 2], episodes)
+    return Dataset.from_arrays(
+        states=steps % 2,
+        actions=1 * (steps == 2),
+        next_states=(steps + 1) % 2,
+        costs={"harm": rng.random(steps.size)},
+        terminals=steps == 2,
+        episodes=np.repeat(np.arange(episodes), 3),
+        steps=steps,
+        n_actions=2,
     )

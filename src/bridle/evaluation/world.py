@@ -147,7 +147,7 @@ def _train(
     rng: np.random.Generator,
 ) -> None:
     """Descend until held-out rows gain no more, then on from the best more slowly; leave what did best on them."""
-    least, best, waited, slowed = np.inf, [p.detach().clone() for p in training.parameters], 0, False
+    least, best, waited, slowed = np.inf, training.kept(), 0, False
     batch = min(settings.batch, max(SMALLEST, math.ceil(trained.size / STEPS)))
     for epoch in range(1, settings.epochs + 1):
         for drawn in _parts(rng.permutation(trained), batch):
@@ -159,12 +159,10 @@ def _train(
         error = lesson.held_out(training, apart)
         waited = 0 if error < least - IMPROVED else waited + 1
         if error < least:
-            least, best = error, [p.detach().clone() for p in training.parameters]
+            least, best = error, training.kept()
         if waited < settings.patience and epoch < settings.epochs:
             continue
-        with torch.no_grad():
-            for parameter, value in zip(training.parameters, best, strict=True):
-                parameter.copy_(value)
+        training.restore(best)
         if slowed:
             return
         waited, slowed = 0, True

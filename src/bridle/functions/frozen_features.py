@@ -10,12 +10,12 @@ import numpy as np
 
 from bridle.arrays import Array, FloatArray, IntArray, frozen, require_counts
 from bridle.functions.features import mapped
+from bridle.functions.recent import Recent
 from bridle.protocols import Design, Dynamics, ExactDesign, FunctionClass, QFunction
 from bridle.storage import storable
 
 Encoder = Callable[[Array], FloatArray]
 CHUNK = 4096  # states that are encoded at once
-KEPT = 8  # arrays whose features are kept: a problem's own, a held-out part's
 
 
 @dataclass(frozen=True)
@@ -43,20 +43,15 @@ class FrozenFeatures:
 
 @dataclass(frozen=True, eq=False)
 class Cache:
-    """Features of the arrays of states seen last; an array is known by its identity."""
+    """Features of the arrays of states that were asked last."""
 
     encoder: Encoder
     memory: int
-    _known: dict[int, tuple[Array, FloatArray]] = field(default_factory=dict, repr=False)
+    recent: Recent[FloatArray] = field(default_factory=Recent, repr=False)
 
     def __call__(self, states: Array) -> FloatArray:
         """(n, d)"""  # noqa: D400, D415
-        key = id(states)
-        if key not in self._known:
-            if len(self._known) == KEPT:
-                self._known.pop(next(iter(self._known)))
-            self._known[key] = states, self._encode(states)  # the states are held, so that the key stays theirs
-        return self._known[key][1]
+        return self.recent(states, self._encode)
 
     def _encode(self, states: Array) -> FloatArray:
         if len(states) == 0:

@@ -132,6 +132,16 @@ class Training:
         own = [parameter.detach().clone().to(device).requires_grad_() for parameter in parameters]
         return cls(shape, own, torch.optim.Adam(own, lr=rate, fused=device.type == "cpu"))
 
+    def kept(self) -> list[Tensor]:
+        """Return a copy of the parameters."""
+        return [parameter.detach().clone() for parameter in self.parameters]
+
+    def restore(self, parameters: Sequence[Tensor]) -> None:
+        """Go back to these."""
+        with torch.no_grad():
+            for parameter, value in zip(self.parameters, parameters, strict=True):
+                parameter.copy_(value)
+
     def step(self, data: Rows, targets: Tensor, rows: Tensor, penalty: float) -> None:
         """Descend once on the squared errors of a batch."""
         self.optimiser.zero_grad()

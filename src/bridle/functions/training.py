@@ -1,9 +1,8 @@
 """How networks are fitted, in torch: the rows of a design, and the steps of one fit after another."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -96,7 +95,7 @@ class NeuralDesign:
             training = self._last[2]
         else:
             training = Training.of(shape, start._tensors, rate, self.data.device)
-        _assign(training.parameters, start.parameters)
+        training.restore([torch.tensor(parameter) for parameter in start.parameters])
         return training
 
     def _descend(self, training: Training, targets: Tensor, rng: np.random.Generator) -> None:
@@ -110,7 +109,7 @@ class NeuralDesign:
                 training.step(self.data, targets, drawn, self.penalty)
             return
         apart = torch.from_numpy(self.held_out)
-        least, best, waited = np.inf, [p.detach().clone() for p in training.parameters], 0
+        least, best, waited = np.inf, training.kept(), 0
         passes = math.ceil(LEAST * batch / rows.numel())
         for _ in range(settings.epochs):
             for _ in range(passes):
@@ -122,11 +121,11 @@ class NeuralDesign:
             error = self._error(training, targets, apart)
             waited = 0 if error < IMPROVED * least else waited + 1
             if error < least:
-                least, best = error, [p.detach().clone() for p in training.parameters]
+                least, best = error, training.kept()
             if waited >= settings.patience:
                 break
         if apart.numel():
-            _assign(training.parameters, best)
+            training.restore(best)
 
     def _level(self, training: Training, targets: Tensor) -> None:
         """Leave no mean error: it would be carried from one iteration to the next, and add up."""
@@ -146,9 +145,3 @@ class NeuralDesign:
 
     def _diverged(self) -> DivergenceError:
         return DivergenceError(f"the network's training diverges: lower its rate, {self.functions.rate:g}")
-
-
-def _assign(parameters: Sequence[Tensor], values: Sequence[Any]) -> None:
-    with torch.no_grad():
-        for parameter, value in zip(parameters, values, strict=True):
-            parameter.copy_(torch.as_tensor(np.array(value)) if isinstance(value, np.ndarray) else value)

@@ -12,6 +12,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 from bridle.arrays import Array, FloatArray, IntArray, frozen, require_counts, require_positive
 from bridle.errors import ArgumentError
+from bridle.functions.recent import Recent
 from bridle.protocols import QFunction
 from bridle.storage import storable
 
@@ -19,7 +20,7 @@ Vectors = NDArray[np.float32]
 Nodes = NDArray[np.int32]
 
 CHUNK_ROWS, CHUNK_VALUES = 2**16, 2**24  # what descends together: rows, and entries of their states
-REMEMBERED, KEPT = 2**28, 3  # bytes of leaves that are remembered of an array of states, and how many arrays
+REMEMBERED = 2**27  # bytes of leaves that are remembered of an array of states
 LEVELS = 4  # rows are taken out of the descent at their leaf, which is looked for every so many levels
 ROUNDING = 1e-9  # relative: a leaf of just the least weight is heavy enough
 CONSTANT = 1e-13  # a column that deviates less, relative to its mean, is constant
@@ -67,26 +68,22 @@ class Forest:
     roots: Nodes  # (A, trees) each the first node of its tree
     n_features: int
 
-    _known: ClassVar[dict[int, tuple[Array, list[Nodes]]] | None] = (
-        None  # of trees that stay: the leaves of the states that were asked last
-    )
+    _recent: ClassVar[Recent[list[Nodes]] | None] = None  # of trees that stay: the leaves of states asked last
 
     def stay(self) -> None:
         """Remember from now on which leaves states fall into, as they will be asked again."""
-        if self._known is None:
-            object.__setattr__(self, "_known", {})
+        if self._recent is None:
+            object.__setattr__(self, "_recent", Recent())
 
     def every_leaf(self, states: Array) -> list[Nodes] | None:
         """Return the leaves (trees, n) of each action of states that are asked again and again, if these are few."""
-        if self._known is None or 4 * self.roots.size * len(states) > REMEMBERED:
+        if self._recent is None or 4 * self.roots.size * len(states) > REMEMBERED:
             return None
-        if id(states) not in self._known:
-            if len(self._known) == KEPT:
-                self._known.pop(next(iter(self._known)))
-            vectors = _single(flattened(states))
-            found = [self.leaves(vectors, action) for action in range(len(self.roots))]
-            self._known[id(states)] = states, found  # the states are held, so that their identity stays theirs
-        return self._known[id(states)][1]
+        return self._recent(states, self._every_leaf)
+
+    def _every_leaf(self, states: Array) -> list[Nodes]:
+        vectors = _single(flattened(states))
+        return [self.leaves(vectors, action) for action in range(len(self.roots))]
 
     def leaves(self, vectors: Vectors, action: int) -> Nodes:
         """(trees, n) the leaf that each of the states (n, d) reaches in each tree of an action."""
