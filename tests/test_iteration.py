@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from bridle import FQE, FQI, AtMost, Dataset, Iteration, Linear, Problem, Support, Tabular, Trees, Watch
+from bridle.bellman import evaluation_targets
 from bridle.certification import split_episodes
 from bridle.errors import DivergenceError
-from bridle.iteration import BoundedQ, default_iterations
+from bridle.iteration import BoundedQ, Log, default_iterations, fitted_iteration
 from problems import random_log
 
 RNG = np.random.default_rng(0)
@@ -55,6 +56,24 @@ def test_best_responses_tell_of_their_iterations_too():
     assert len(told) == 40
     assert told[-1].held_out is None
     assert told[-1].value[0] == pytest.approx(expected, rel=1e-6)
+
+
+def test_of_q_functions_that_are_refined_the_one_of_least_bellman_error_is_returned():
+    problem, made = problem_of(random_log(0)), []
+    rows = problem.transitions
+    design = Tabular().design(rows.states, rows.actions, rows.weights, n_actions=3)
+    exact = FQE(Tabular(), support=Support(0, 0)).q(problem, Uniform(), rng=RNG)
+
+    def refined(q):
+        made.append(exact if len(made) == 1 else lambda states: q(states) + 100)
+        return made[-1]
+
+    log = Log(problem, evaluation_targets(problem, Uniform(), Support(0, 0).of(problem))[1], ("c", "g0"))
+    found = fitted_iteration(
+        design, log, iterations=4, rng=RNG, allowed=problem.value_range, bounded=False, refined=refined
+    )
+    assert len(made) == 4
+    assert found is exact
 
 
 def test_values_stay_within_what_costs_allow():

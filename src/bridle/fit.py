@@ -4,6 +4,7 @@ import importlib.metadata
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,15 @@ from bridle.deploy import best_member
 from bridle.deploy.deployed import ENCODING, SINGLE
 from bridle.errors import ArgumentError, DataError, DivergenceError, EndlessPolicyError
 from bridle.evaluation import FQE
+from bridle.functions import Neural
 from bridle.game import Round, Solution, Status, solve
+from bridle.iteration import default_iterations
 from bridle.online import CuttingPlane, ExponentiatedGradient, OnlineGradientDescent
 from bridle.policies import save_policy
-from bridle.preparation import Prepared, functions_of, prepare
+from bridle.preparation import Prepared, evaluator_of, functions_of, light_functions, prepare
 from bridle.problem import Problem, Values
-from bridle.problem_file import Learn, ProblemFile
-from bridle.protocols import OnlineLearner, Policy
+from bridle.problem_file import NO_REFITS, Learn, ProblemFile
+from bridle.protocols import FunctionClass, OnlineLearner, Policy
 from bridle.report.model import Aimed, Repeat, Summary
 from bridle.report.page import page
 from bridle.report.summary import (
@@ -45,34 +48,56 @@ PROBLEM, SUMMARY, REPORT, CERTIFICATE = "problem.toml", "summary.json", "report.
 CAREFUL = 0.02  # the share of its bound by which gradient descent answers a usual violation: more makes it swing
 GENEROUS = 100.0  # times the price at which a constraint's usual variation outweighs the objective's
 ROUGH, ROUGH_ROUNDS = 10.0, 30  # times the tolerance, and rounds, that do to choose a margin by
+FEW_ROUNDS, FEW_FOLDS = 5, 2  # and rounds, and folds of the doubly robust estimate, where classes are slow
+USUAL = Support(min_count=10, min_probability=0.05)  # the one rule that is tried then
+LOOKAHEAD = 30  # iterations of a network in a round: it goes on from the last one
 
 __all__ = ["CERTIFICATE", "REPORT", "fit", "prepare", "read_summary", "write_report"]
 
 
 def fit(
-    prepared: Prepared, out: Path, *, command: str, on_round: Callable[[Round], None] | None = None
+    prepared: Prepared,
+    out: Path,
+    *,
+    command: str,
+    on_round: Callable[[Round], None] | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> tuple[Solution, Summary]:
     """Learn, certify on the held-out part, and write the run folder; an unfinished run there is taken up again.
 
     Where something is held out, the support rule and room under the limits are chosen inside the learning part.
+
+    tell: told what is under way
     """
     learn, problem = prepared.file.learn, prepared.problem
     trouble: list[str] = []
-    target = _aim(prepared, trouble)
+    target = _aim(prepared, trouble, tell)
     aimed = problem if target is None else replace(problem, constraints=target.constraints)
     support = _support(learn) if target is None else target.support
-    players = _players(learn, aimed, support)
-    on_the_way: dict[str, Any] = {"on_round": on_round, "checkpoint": out}
+    players = _players(learn, functions_of(learn), aimed, support)
+
+    def played(one: Round) -> None:
+        if on_round is not None:
+            on_round(one)
+        tell(f"round {one.index + 1}")
+
+    tell("learning")
+    on_the_way: dict[str, Any] = {"on_round": played, "checkpoint": out}
     solution = solve(aimed, **players, tolerance=learn.tolerance, max_rounds=learn.max_rounds, **on_the_way)
-    free = players["best_response"](problem, np.zeros(problem.n_constraints), rng=np.random.default_rng(learn.seed))
+    tell("judging")
     single = best_member(aimed, solution).policy
     compared = {
         LEARNED: solution.policy,
         BEHAVIOUR: behaviour_policy(problem.transitions),
-        UNCONSTRAINED: free,
+        UNCONSTRAINED: _unconstrained(prepared, players["best_response"], trouble),
         SINGLE_POLICY: single,
     }
-    judged = {name: _judge(prepared, policy, players["evaluator"], trouble) for name, policy in compared.items()}
+    judged = {
+        name: _judge(prepared, policy, players["evaluator"], trouble)
+        for name, policy in compared.items()
+        if policy is not None
+    }
+    tell("certifying")
     certificate = _certify(prepared, solution.policy, what=str(out), trouble=trouble)
     found = summary(
         aimed,
@@ -117,20 +142,38 @@ def _certify(prepared: Prepared, policy: Policy, *, what: str, trouble: list[str
 
 def method_for(file: ProblemFile, problem: Problem) -> Method:
     """Return the method that a problem file asks for, with its function class."""
-    method = method_of(file.certify.method, problem)
-    return replace(method, functions=functions_of(file.learn)) if isinstance(method, Fitted | Sampled) else method
+    usual = None if file.learn.closed_form else "dr-studentised"
+    method = method_of(file.certify.method or usual, problem)
+    if isinstance(method, Fitted):
+        if not file.learn.closed_form:
+            raise ArgumentError(NO_REFITS.format(method=method.name, functions=file.learn.functions))
+        return replace(method, functions=functions_of(file.learn))
+    return replace(method, functions=light_functions(file.learn)) if isinstance(method, Sampled) else method
 
 
-def _aim(prepared: Prepared, trouble: list[str]) -> Aim | None:
+def _aim(prepared: Prepared, trouble: list[str], tell: Callable[[str], None]) -> Aim | None:
     """Choose support and margins inside the learning part; None where the limits themselves are to be aimed at."""
     learn, problem, held_out = prepared.file.learn, prepared.problem, prepared.held_out
     if learn.margin == "none" or held_out is None or not problem.constraints:
         return None
     fixed = learn.min_count is not None or learn.min_probability is not None
+    supports = [_support(learn)] if fixed else None if learn.closed_form else [USUAL]
+    rounds = min(learn.max_rounds, ROUGH_ROUNDS if learn.closed_form else FEW_ROUNDS)
+    method = method_for(prepared.file, problem)
+    if isinstance(method, Sampled) and not learn.closed_form:
+        method = replace(method, folds=FEW_FOLDS)
+    attempts = count(1)
 
     def attempt(part: Problem, support: Support) -> Solution:
-        rounds = min(learn.max_rounds, ROUGH_ROUNDS)
-        return solve(part, **_players(learn, part, support), tolerance=ROUGH * learn.tolerance, max_rounds=rounds)
+        words = f"choosing support and margin, attempt {next(attempts)}"
+        tell(words)
+        return solve(
+            part,
+            **_players(learn, light_functions(learn), part, support),
+            tolerance=ROUGH * learn.tolerance,
+            max_rounds=rounds,
+            on_round=lambda played: tell(f"{words}, round {played.index + 1}"),
+        )
 
     try:
         target = aim(
@@ -138,8 +181,9 @@ def _aim(prepared: Prepared, trouble: list[str]) -> Aim | None:
             lambda part, support: attempt(part, support).policy,
             held_out=held_out.dataset.first_rows().size,
             confidence=1 - spent(1 - prepared.file.certify.confidence, 1),
-            method=method_for(prepared.file, problem),
-            supports=[_support(learn)] if fixed else None,
+            method=method,
+            supports=supports,
+            adjustments=None if learn.closed_form else 1,
             seed=learn.seed,
         )
     except (ArgumentError, DataError) as reason:
@@ -151,8 +195,18 @@ def _aim(prepared: Prepared, trouble: list[str]) -> Aim | None:
     return target
 
 
+def _unconstrained(prepared: Prepared, best_response: FQI, trouble: list[str]) -> Policy | None:
+    """Return the policy that minimises the objective alone, if there is one."""
+    problem, seed = prepared.problem, prepared.file.learn.seed
+    try:
+        return best_response(problem, np.zeros(problem.n_constraints), rng=np.random.default_rng(seed))
+    except DivergenceError as reason:
+        trouble.append(f"what could be reached without limits is not known: {reason}")
+        return None
+
+
 def _judge(prepared: Prepared, policy: Policy, evaluate: FQE, trouble: list[str]) -> Judged:
-    """Value a policy on both parts; a part that cannot tell is a warning."""
+    """Value a policy on both parts; a part that cannot tell is a warning, and only closed forms tell how sure it is."""
 
     def value(where: Problem | None) -> Values | None:
         try:
@@ -163,18 +217,18 @@ def _judge(prepared: Prepared, policy: Policy, evaluate: FQE, trouble: list[str]
 
     seed = prepared.file.learn.seed
     learning, held_out = value(prepared.problem), value(prepared.held_out)
-    if held_out is None or prepared.held_out is None:
+    if held_out is None or prepared.held_out is None or not prepared.file.learn.closed_form:
         return Judged(learning, held_out)
     fitted = Fitted("t", functions_of(prepared.file.learn), evaluate.support)
     _, errors = fitted.estimate(prepared.held_out, policy, rng=np.random.default_rng(seed))
     return Judged(learning, held_out, errors)
 
 
-def _players(learn: Learn, problem: Problem, support: Support) -> dict[str, Any]:
-    functions = functions_of(learn)
+def _players(learn: Learn, functions: FunctionClass, problem: Problem, support: Support) -> dict[str, Any]:
+    iterations = min(LOOKAHEAD, default_iterations(problem)) if isinstance(functions, Neural) else None
     return {
-        "best_response": FQI(functions, support=support),
-        "evaluator": FQE(functions),
+        "best_response": FQI(functions, iterations, support=support),
+        "evaluator": evaluator_of(functions),
         "learner": _learner(learn, problem),
         "seed": learn.seed,
     }

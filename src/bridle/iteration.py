@@ -85,28 +85,40 @@ def fitted_iteration(
     allowed: tuple[FloatArray, FloatArray],
     bounded: bool,
     start: QFunction | None = None,
+    refined: Callable[[QFunction], QFunction] | None = None,
     after: Callable[[int, QFunction], None] | None = None,
 ) -> QFunction:
     """Fit Q_k to the targets that Q_{k-1} gives, K times (Alg. 2 lines 2-6; FQI differs in its targets alone).
 
     allowed: (k,) the least and the largest value that costs allow; `bounded` Q-functions are kept within.
+    refined: what to make of each Q before it gives targets; fits go on from Q itself. A fixed point may be solved for
+        in features that do not carry it: the Q of least Bellman error is returned then, not the last.
     after: told of each Q with its number.
     """
     low, high = allowed
 
     def within(q: QFunction) -> QFunction:
-        return BoundedQ(q, low, high) if bounded else q
+        better = q if refined is None else refined(q)
+        return BoundedQ(better, low, high) if bounded else better
 
     immediate = log.targets(None)
     q = start.q if isinstance(start, BoundedQ) else start
+    said = None if q is None else within(q)
+    unit, best = cast(FloatArray | None, None), cast(tuple[float, QFunction] | None, None)
     for index in range(1, iterations + 1):
-        targets = immediate if q is None else log.targets(within(q))
+        targets = immediate if said is None else log.targets(said)
         _require_sane(log, targets, immediate, low, high, index - 1)
         continued = index > 1 or getattr(design, "warm", False)  # trees, say, would keep what they were grown for
         q = design.fit(targets, rng=rng, start=q if continued else None)
+        said = within(q)
         if after is not None:
-            after(index, within(q))
-    return within(cast(QFunction, q))
+            after(index, said)
+        if refined is not None:
+            errors = bellman_error(log, said)
+            unit = errors if unit is None else unit
+            error = float(np.divide(errors, unit, out=np.zeros_like(errors), where=unit > 0).sum())
+            best = min(best or (error, said), (error, said), key=lambda one: one[0])
+    return cast(QFunction, said if best is None else best[1])
 
 
 def settle(design: Design, targets: Targets, next_states: Array, rng: np.random.Generator) -> QFunction:

@@ -18,7 +18,7 @@ from bridle.errors import ArgumentError, DataError
 from bridle.evaluation import Estimates, evaluate
 from bridle.evaluation.propensities import Method
 from bridle.fit import PROBLEM, method_for, read_summary
-from bridle.preparation import folder_of, functions_of, inside, paths_of, read
+from bridle.preparation import folder_of, inside, light_functions, paths_of, read
 from bridle.problem import AtLeast, AtMost, Problem
 from bridle.problem_file import MINARI, ProblemFile, parse_problem
 from bridle.protocols import Policy
@@ -83,7 +83,7 @@ def estimate(
         costs=trial.costs,
         discount=trial.file.learn.discount,
         estimators=estimators,
-        functions=functions_of(trial.file.learn),
+        functions=light_functions(trial.file.learn),
         seed=trial.file.learn.seed,
         propensities=propensities,
         temperature=temperature,

@@ -11,7 +11,8 @@ from bridle.dataset import Dataset
 from bridle.encoding import Encoding
 from bridle.errors import DataError, ProblemError
 from bridle.evaluation import FQE
-from bridle.functions import Linear, Polynomial, Tabular
+from bridle.functions import Linear, Neural, Polynomial, Tabular, Trees
+from bridle.functions.neural import import_networks
 from bridle.logs.card import DataCard
 from bridle.logs.hdf5 import read_hdf5
 from bridle.logs.inspection import data_card
@@ -22,6 +23,11 @@ from bridle.problem_file import MINARI, PER_STEP, Learn, ProblemFile, read_probl
 from bridle.protocols import FunctionClass
 from bridle.report.summary import MAXIMISE, Cost
 from bridle.support import behaviour_policy
+
+FROZEN = 64  # fits after which trees keep their structure, so that values converge
+FEW_TREES, EARLY = 10, 8  # and the same of forests that are fitted many times over
+STEPS, BATCH = 50, 256  # of gradient descent in each iteration, and the rows of one
+THOROUGH, RIDGE = 3, 1.0  # to value policies: times as many steps, and what the last layer is solved for with
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,7 @@ def prepare(path: Path, *, strict: bool = False) -> Prepared:
     """Read a problem file and its log; with `strict`, what is odd about the log is an error."""
     file, text = read_problem_file(path)
     learn = file.learn
+    functions_of(learn)  # a missing package is told of before a long log is read
     reading = read(file, path.parent)
     dataset = reading.dataset
     learning, held_out = split_episodes(dataset, holdout=learn.holdout, seed=learn.seed)
@@ -91,7 +98,7 @@ def _read(file: ProblemFile, folder: Path, encoding: Encoding | None) -> Reading
         return read_table(paths, columns)
     dataset = _read_arrays(paths[0], expressions, data.n_actions)
     if finite and dataset.n_states is None:
-        raise ProblemError(f"{paths[0]} has no finite states: functions = 'tabular' needs them, use 'linear'")
+        raise ProblemError(f"{paths[0]} has no finite states: functions = 'tabular' needs them, use another class")
     return Reading(dataset.with_costs({name: dataset.cost(cost) for name, cost in expressions.items()}), paths[0], ())
 
 
@@ -158,7 +165,7 @@ def _behaviour(learn: Learn, problem: Problem) -> Values:
     A plain mean of the logged sums stops where episodes were cut off, which policies do not.
     """
     policy = behaviour_policy(problem.transitions)
-    return FQE(functions_of(learn))(problem, policy, rng=np.random.default_rng(learn.seed))
+    return evaluator_of(functions_of(learn))(problem, policy, rng=np.random.default_rng(learn.seed))
 
 
 def _leaks(file: ProblemFile) -> list[str]:
@@ -173,4 +180,27 @@ def _leaks(file: ProblemFile) -> list[str]:
 
 def functions_of(learn: Learn) -> FunctionClass:
     """Return the function class that a problem file asks for."""
-    return Tabular() if learn.functions == "tabular" else Linear(Polynomial(learn.degree), ridge=learn.ridge)
+    match learn.functions:
+        case "tabular":
+            return Tabular()
+        case "linear":
+            return Linear(Polynomial(learn.degree), ridge=learn.ridge)
+        case "trees":
+            return Trees(learn.n_trees, learn.min_leaf, freeze_after=FROZEN)
+        case "neural":
+            import_networks('functions = "neural"')
+            return Neural(tuple(learn.hidden), steps=STEPS, batch=BATCH)
+
+
+def light_functions(learn: Learn) -> FunctionClass:
+    """Return the class of what is fitted many times over: the problem file's own in closed form, else few trees."""
+    if learn.closed_form:
+        return functions_of(learn)
+    return Trees(min(FEW_TREES, learn.n_trees), learn.min_leaf, freeze_after=EARLY)
+
+
+def evaluator_of(functions: FunctionClass) -> FQE:
+    """Return what values policies; the last layer of a network is solved for."""
+    if isinstance(functions, Neural):
+        return FQE(replace(functions, steps=THOROUGH * STEPS), last_layer=RIDGE)
+    return FQE(functions)

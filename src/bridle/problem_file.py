@@ -9,11 +9,18 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from bridle.certification import METHODS
+from bridle.certification.methods import Fitted
 from bridle.errors import ProblemError
 
 SHARE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*%\s*of\s+behaviou?r\s*$")
 PER_STEP = "per step"
 MINARI, HDF5 = "minari:", (".hdf5", ".h5")  # logs that are no tables
+CLOSED_FORMS = ("tabular", "linear")  # classes whose fits are quick and can be refitted many times over
+OPTIONS = {"linear": ("degree", "ridge"), "trees": ("n_trees", "min_leaf"), "neural": ("hidden",)}  # of each class
+NO_REFITS = (
+    'the method "{method}" refits many times over, but functions = "{functions}" has no closed form: leave the method '
+    'out, or choose one that weighs, like "dr-studentised"'
+)
 UNION = {"str", "int", "float", "list[str]"}  # how pydantic names the arms of a choice of types
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -126,9 +133,12 @@ class Learn(Section):
     """How to learn; every key has a default."""
 
     discount: Annotated[float, Field(gt=0, le=1)] = 0.99
-    functions: Literal["tabular", "linear"] = "tabular"
+    functions: Literal["tabular", "linear", "trees", "neural"] = "tabular"
     degree: Annotated[int, Field(ge=0)] = 1  # of the linear class's polynomial
     ridge: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1e-3  # of the linear class
+    n_trees: Annotated[int, Field(ge=1)] = 20  # of each action
+    min_leaf: Positive = 10.0  # rows in a leaf of a tree, at the least
+    hidden: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)] = [64, 64]  # widths of a network's layers
     learner: Literal["cutting-plane", "exponentiated-gradient", "online-gradient-descent"] = "cutting-plane"
     bound: Positive | None = None  # on the multipliers; default: far above any price that the costs suggest
     rate: Positive | None = None  # of the gradient learners
@@ -139,6 +149,22 @@ class Learn(Section):
     max_rounds: Annotated[int, Field(ge=1)] = 100
     holdout: Annotated[float, Field(ge=0, lt=1)] = 0.5
     seed: Annotated[int, Field(ge=0)] = 0
+
+    @model_validator(mode="after")
+    def _own_options(self) -> "Learn":
+        for functions, names in OPTIONS.items():
+            foreign = [name for name in names if name in self.model_fields_set and functions != self.functions]
+            if foreign:
+                raise ValueError(
+                    f'{", ".join(foreign)} {"is" if len(foreign) == 1 else "are"} for functions = "{functions}", '
+                    f'but functions is "{self.functions}": change that, or leave it out'
+                )
+        return self
+
+    @property
+    def closed_form(self) -> bool:
+        """Whether the class has closed forms: others iterate, which takes its time."""
+        return self.functions in CLOSED_FORMS
 
 
 class Certify(Section):
@@ -173,6 +199,8 @@ class ProblemFile(Section):
         per_step = next((c.name for c in self.constraint if c.unit == PER_STEP and self.learn.discount == 1), None)
         if per_step is not None:
             raise ValueError(f'constraint {per_step!r}: unit = "per step" needs a discount below 1')
+        if not self.learn.closed_form and isinstance(METHODS.get(self.certify.method or ""), Fitted):
+            raise ValueError(NO_REFITS.format(method=self.certify.method, functions=self.learn.functions))
         return self
 
 

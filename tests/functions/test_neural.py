@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,11 +18,13 @@ from bridle import (
     Polynomial,
     Problem,
     Support,
+    Tabular,
     Trees,
 )
 from bridle.errors import ArgumentError, DivergenceError, MissingExtraError
 from bridle.frames import FrameStack
-from bridle.policies import load_policy, save_policy
+from bridle.policies import TabularPolicy, load_policy, save_policy
+from problems import problem_of, random_log
 
 RNG = np.random.default_rng(0)
 N = 600
@@ -113,6 +116,22 @@ def test_responses_to_many_multipliers_are_those_to_each():
     )
     assert dear.actions(STATES).mean() < 0.05 < free.actions(STATES).mean()
     assert len(FQI(Linear(Polynomial(1)), support=Support(0, 0)).responses(problem, prices, rng=RNG)) == 2
+
+
+def test_the_last_layer_is_solved_for_to_the_end_of_a_long_horizon():
+    problem = replace(problem_of(random_log(0, episodes=200)), discount=0.99)
+    uniform = TabularPolicy.uniform(6, 3)
+    exact = FQE(Tabular())(problem, uniform, rng=RNG)
+    solved = FQE(Neural((64,), steps=20), iterations=2, last_layer=1e-6)(problem, uniform, rng=RNG)
+    assert solved.objective == pytest.approx(exact.objective, rel=0.02)
+    assert solved.constraints == pytest.approx(exact.constraints, rel=0.02)
+    short = FQE(Neural((64,), steps=20), iterations=2)(problem, uniform, rng=RNG)
+    assert abs(short.objective) < 0.5 * abs(exact.objective)  # two steps ahead
+
+
+def test_only_networks_have_a_last_layer():
+    with pytest.raises(ArgumentError, match="last_layer is for networks, but Trees"):
+        FQE(Trees(2), last_layer=1.0)(problem_of(random_log(0)), TabularPolicy.uniform(6, 3), rng=RNG)
 
 
 def test_conservatism_keeps_to_what_was_logged():

@@ -134,6 +134,15 @@ def test_frozen_trees_are_looked_up_once_and_shared(monkeypatch):
     assert np.array_equal(third.values, second.values)
 
 
+def test_trees_are_grown_ever_more_seldom_and_then_stay():
+    design = Trees(2, freeze_after=5).design(STATES, ACTIONS, WEIGHTS, n_actions=2)
+    fits = [design.fit(COSTS, rng=RNG)]
+    for _ in range(8):
+        fits.append(design.fit(COSTS, rng=RNG, start=fits[-1]))
+    grown = [number for number, (before, q) in enumerate(pairwise(fits), 2) if q.forest is not before.forest]
+    assert grown == [2, 4]
+
+
 def test_a_frozen_leaf_without_rows_keeps_its_value():
     functions = Trees(5, freeze_after=1)
     start, left = fit(functions, COSTS), STATES[:, 0] < 0

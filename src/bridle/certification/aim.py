@@ -58,6 +58,7 @@ def aim(
     method: str | Method | None = None,
     supports: Sequence[Support] | None = None,
     folds: int = 2,
+    adjustments: int | None = None,
     seed: int = 0,
 ) -> Aim:
     """Choose the support rule and the margins under which policies do best among those that are likely to pass.
@@ -66,6 +67,7 @@ def aim(
     learn: returns a policy for a problem and a support rule
     held_out: how many episodes the policy will be judged on
     supports: to choose from; by default several thresholds
+    adjustments: times that the margin is measured anew; by default several, more of them in finite states
     """
     require_counts(held_out=held_out, folds=folds)
     if folds < 2:
@@ -75,6 +77,7 @@ def aim(
     if not problem.constraints:
         raise ArgumentError("without constraints there is nothing to aim at")
     chosen = method_of(method, problem)
+    tries = 1 + (adjustments or (FEWER if problem.dataset.n_states is None else ADJUSTMENTS))
     share = (1 - confidence) / problem.n_constraints
     ratio = held_out / len(Episodes.of(problem))  # what is measured here errs, too, by as much as these are fewer
     room = float(stats.norm.ppf(1 - share) + stats.norm.ppf(POWER) * np.sqrt(1 + ratio))
@@ -82,7 +85,7 @@ def aim(
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
     trials: list[_Trial] = []
     for support in supports if supports is not None else _candidates(problem):
-        trial = _try(problem, learn, support, parts, chosen, room=room, held_out=held_out, rng=rng)
+        trial = _try(problem, learn, support, parts, chosen, room=room, held_out=held_out, tries=tries, rng=rng)
         trials += [] if trial is None else [trial]
     if not trials:
         raise ArgumentError("no support rule leads to policies that can be valued on other episodes: log more")
@@ -104,6 +107,7 @@ def _try(
     *,
     room: float,
     held_out: int,
+    tries: int,
     rng: np.random.Generator,
 ) -> _Trial | None:
     """Learn on all folds but one and judge on that one, widening the margins until the predicted bounds fit.
@@ -111,7 +115,7 @@ def _try(
     What a policy loses on episodes that did not choose it shrinks as more do: on all, by the share that a fold lacks.
     """
     margins, best = np.zeros(problem.n_constraints), None
-    for _ in range(1 + (FEWER if problem.dataset.n_states is None else ADJUSTMENTS)):
+    for _ in range(tries):
         judged = []
         for mine, others in parts:
             scale = len(Episodes.of(mine)) / len(Episodes.of(problem))

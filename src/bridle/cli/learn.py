@@ -13,7 +13,7 @@ from rich.text import Text
 
 from bridle import fit as fitting
 from bridle.cli.judge import show_certificate
-from bridle.cli.progress import progress_line
+from bridle.cli.progress import Progress, progress_line
 from bridle.cli.shared import INFEASIBLE, INTERRUPTED, OK, STOPPED_SHORT, app, console, errors, say
 from bridle.errors import DataError
 from bridle.game import Round, Status
@@ -77,12 +77,14 @@ def fit(
         errors.print(Text("warning: ", style="yellow") + Text(warning))
     command = shlex.join(["bridle", "fit", str(problem), "--out", str(out)])
     try:
-        with Live(Text("choosing support and margin"), console=console, refresh_per_second=10) as live:
+        progress = Progress(live=console.is_terminal)
+        with Live(progress, console=console, refresh_per_second=10):
 
             def show(played: Round) -> None:
-                live.update(Text(progress_line(prepared.costs, played), overflow="fold", no_wrap=False))
+                progress.line = progress_line(prepared.costs, played)
 
-            solution, summary = fitting.fit(prepared, out, command=command, on_round=show)
+            solution, summary = fitting.fit(prepared, out, command=command, on_round=show, tell=progress.tell)
+            progress.tell("")
     except KeyboardInterrupt:
         errors.print(f"interrupted: what was played is kept. Go on with: {command} --resume", markup=False)
         sys.exit(INTERRUPTED)

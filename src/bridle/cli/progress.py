@@ -1,10 +1,32 @@
-"""One line that says where the game stands."""
+"""Where the game stands, and what is under way."""
 
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rich.text import Text
 
 from bridle.game import Round
 from bridle.problem import Problem
 from bridle.report.summary import Cost
+
+
+@dataclass
+class Progress:
+    """The last round's line and, on a terminal, what is under way and for how long: rounds may be slow."""
+
+    live: bool
+    line: str = ""
+    doing: str = ""
+    since: float = field(default_factory=time.monotonic)
+
+    def tell(self, doing: str) -> None:
+        """Go on to another step."""
+        self.doing, self.since = doing, time.monotonic()
+
+    def __rich__(self) -> Text:
+        waiting = f"{self.doing}: {time.monotonic() - self.since:.0f} s" if self.live and self.doing else ""
+        return Text("\n".join(filter(None, [self.line, waiting])), overflow="fold", no_wrap=False)
 
 
 def plain_costs(problem: Problem) -> list[Cost]:

@@ -20,12 +20,14 @@ from bridle.functions.ensemble import Ensemble
 from bridle.functions.features import Polynomial
 from bridle.functions.frozen_features import FrozenFeatures
 from bridle.functions.linear import Linear
-from bridle.iteration import BoundedQ, Log, Watch, default_iterations, fitted_iteration, judged_on, telling
+from bridle.iteration import Log, Watch, default_iterations, fitted_iteration, judged_on, telling
 from bridle.policies import members_of
 from bridle.problem import Problem, Values
 from bridle.protocols import ActionMask, BatchedQ, Design, ExactDesign, FunctionClass, Policy, QFunction
 from bridle.storage import LATER
 from bridle.support import Support
+
+SOLVED = 8  # iterations by default where each solves for the last layer
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,8 @@ class FQE:
     iterations: how often; None runs to the fixed point, which classes with closed forms solve for; others iterate
         until what is still to come counts for little.
     support: an action outside it is valued at the worst the costs allow; Support(0, 0) trusts the class instead.
-    last_layer: of a network: a ridge with which its last layer is solved for in closed form after the iterations, to
-        its fixed point (LSTDQ); a few iterations, which learn what the layers before it see, are then enough
+    last_layer: of a network: a ridge with which its last layer is solved for in closed form in every iteration, to its
+        fixed point (LSTDQ): a few iterations, which learn what the layers before it see, are then enough
     watch: told of every iteration.
     """
 
@@ -74,21 +76,17 @@ class FQE:
         if self.iterations is None and is_exact(design):
             dynamics = dynamics_of(problem, self.functions, "FQE")
             return evaluate_fixed_point(problem, policy, dynamics, evidence, require_contraction=True)
-        q = self._iterate(problem, policy, design, evidence, rng)
-        return q if self.last_layer is None else self._solved(problem, policy, q, evidence, self.last_layer)
+        return self._iterate(problem, policy, design, evidence, rng)
 
     def _solved(self, problem: Problem, policy: Policy, q: QFunction, evidence: ActionMask, ridge: float) -> QFunction:
         """Solve for the last layer, on what the layers before it see."""
-        inner = q.q if isinstance(q, BoundedQ) else q
-        if not hasattr(inner, "encoder"):
+        if not hasattr(q, "encoder"):
             raise ArgumentError(f"last_layer is for networks, but {type(self.functions).__name__} has no layers")
-        head = FrozenFeatures(inner.encoder(), Linear(Polynomial(1), ridge=ridge))
+        head = FrozenFeatures(q.encoder(), Linear(Polynomial(1), ridge=ridge))
         rows = problem.transitions
         design = head.design(rows.states, rows.actions, rows.weights, n_actions=rows.n_actions)
         dynamics = cast(ExactDesign, design).dynamics(rows.next_states, problem.continuation)
-        return BoundedQ(
-            evaluate_fixed_point(problem, policy, dynamics, evidence, require_contraction=False), *problem.value_range
-        )
+        return evaluate_fixed_point(problem, policy, dynamics, evidence, require_contraction=False)
 
     def _iterate(
         self, problem: Problem, policy: Policy, design: Design, evidence: ActionMask, rng: np.random.Generator
@@ -97,7 +95,8 @@ class FQE:
             Log(part, evaluation_targets(part, policy, evidence)[1], problem.value_names)
             for part in judged_on(self.watch, problem)
         ]
-        iterations = self.iterations or default_iterations(problem)
+        ridge = self.last_layer
+        iterations = self.iterations or (default_iterations(problem) if ridge is None else SOLVED)
 
         def value(q: QFunction) -> FloatArray:
             values = value_at_start(problem, policy, q, evidence)
@@ -110,6 +109,7 @@ class FQE:
             rng=rng,
             allowed=problem.value_range,
             bounded=not is_exact(design),
+            refined=None if ridge is None else lambda q: self._solved(problem, policy, q, evidence, ridge),
             after=telling(self.watch, iterations, logs, value),
         )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
+from itertools import accumulate
 
 import numpy as np
 
@@ -55,8 +55,10 @@ class Polynomial:
                 f"Polynomial needs feature vectors (n, d), but these states have shape {states.shape}: "
                 "use OneHot(n_states) for finite states"
             )
-        monomials = [np.ones(len(states))]
-        for degree in range(1, self.degree + 1):
-            for columns in combinations_with_replacement(range(states.shape[1]), degree):
-                monomials.append(states[:, columns].prod(axis=1, dtype=np.float64))  # noqa: PERF401
-        return np.stack(monomials, axis=1)
+        values = np.asarray(states, dtype=np.float64)
+        degrees, starts = [np.ones((len(values), 1)), values][: self.degree + 1], list(range(values.shape[1]))
+        for _ in range(2, self.degree + 1):  # each column times what begins with it or a later one
+            parts = [values[:, [i]] * degrees[-1][:, start:] for i, start in enumerate(starts)]
+            starts = [0, *accumulate(part.shape[1] for part in parts)][:-1]
+            degrees.append(np.concatenate(parts, axis=1))
+        return np.concatenate(degrees, axis=1)

@@ -32,8 +32,9 @@ class Trees:
 
     min_leaf: least total weight of the rows in a leaf, so that weights equal repeated rows.
     candidates: how many features a split is chosen from, None for all; each gets one random threshold.
-    freeze_after: after so many fits of one fitted iteration the trees stay and their leaves alone are refitted: the
-        regression is then an average of its targets, and the iteration converges. None grows new trees each time.
+    freeze_after: trees are grown anew in the fits 1, 2, 4, 8, ... of a fitted iteration up to this, and their leaves
+        alone are refitted in between and after: the regression is then an average of its targets, and the iteration
+        converges, on trees that were grown for values far ahead. None grows new trees each time.
     """
 
     n_trees: int = 50
@@ -173,9 +174,11 @@ class TreesDesign:
         return TreesQ(forest, frozen(values), 1 if earlier is None else earlier.fits + 1)
 
     def _stays(self, start: TreesQ, k: int) -> bool:
-        limit, roots = self.functions.freeze_after, (len(self.blocks), self.functions.n_trees)
+        limit, roots, number = self.functions.freeze_after, (len(self.blocks), self.functions.n_trees), start.fits + 1
+        if limit is None or (number <= limit and number.bit_count() == 1):
+            return False
         alike = start.forest.roots.shape == roots and start.forest.n_features == self.vectors.shape[1]
-        return limit is not None and start.fits >= limit and alike and start.values.shape[1] == k
+        return alike and start.values.shape[1] == k
 
     def _grow(self, targets: FloatArray, rng: np.random.Generator) -> Forest:
         seeds = rng.integers(2**31 - 1, size=len(self.blocks))
