@@ -1,16 +1,19 @@
 """Trees and networks on Gymnasium's CartPole and FrozenLake: values against the truth, policies against d3rlpy.
 
-python benchmarks/domains.py [values | policies ...] [--seeds 5]
+python benchmarks/domains.py [values | policies | caution ...] [--seeds 5]
 
 values    FQE with `Trees` and `Neural` for three policies of each domain; truth: 10,000 simulated episodes of CartPole,
           exact values of FrozenLake, whose states are read as (row, column); claimed: CartPole's own reward (steps) and
           FrozenLake's costs within 5 %
 policies  FQI on a CartPole log against d3rlpy's DQN and discrete CQL with their defaults on the same log
+caution   what the support rule, conservatism and a pessimistic ensemble do for a network on a narrow log: its driver
+          does the same in nearly every state; the value that FQI claims beside the true one
 """
 
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +22,13 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import gymnasium
 import numpy as np
 
-from bridle import FQE, FQI, AtMost, Dataset, Neural, Problem, Support, Trees
+from bridle import FQE, FQI, AtMost, Dataset, Ensemble, FrozenFeatures, Neural, Problem, Support, Trees
+from bridle.policies import TabularPolicy
 from bridle.studies import frozen_lake
-from functions import RESULTS, peer_python
+from functions import EVERYTHING, RESULTS, cpu, peer_python
 
-DISCOUNT = 0.99
+DISCOUNT, NEAR = 0.99, 0.98
 STEPS = 900  # of a simulated episode: what follows counts for little
-EVERYTHING = Support(0, 0)
 
 
 class Controller:
@@ -76,11 +79,13 @@ def check_pole() -> None:
             state, _ = env.reset()
 
 
-def cart_log(episodes: int, seed: int, length: int = 500) -> Dataset:
-    """Log episodes that are driven each in a way of its own, cut off after `length` steps."""
+def cart_log(episodes: int, seed: int, length: int = 500, driver: Controller | None = None) -> Dataset:
+    """Log episodes that are driven each in a way of its own, or all by one driver, cut off after `length` steps."""
     rng = np.random.default_rng(seed)
     random, attention = rng.uniform(0.2, 1.0, episodes), rng.uniform(0, [0.1, 0.5, 1.0, 0.6], (episodes, 4))
     attention[:, 2] = 1.0
+    if driver is not None:
+        random[:], attention[:] = driver.random, driver.weights
     states, going, rows = rng.uniform(-0.05, 0.05, (episodes, 4)), np.arange(episodes), []
     for step in range(length):
         right = (np.einsum("nd,nd->n", states, attention[going]) > 0) * (1 - random[going]) + 0.5 * random[going]
@@ -94,78 +99,135 @@ def cart_log(episodes: int, seed: int, length: int = 500) -> Dataset:
     return Dataset.from_arrays(**given, episodes=episode, steps=step, n_actions=2)
 
 
-def cart_truth(policy: Any, episodes: int = 10_000) -> np.ndarray:
+def cart_truth(policy: Any, discount: float, episodes: int = 10_000) -> np.ndarray:
     """(2,) the mean discounted sums of simulated episodes: steps, distance."""
     rng = np.random.default_rng(1)
     states, total, going = rng.uniform(-0.05, 0.05, (episodes, 4)), np.zeros((episodes, 2)), np.arange(episodes)
     for step in range(STEPS):
         actions = (rng.random(going.size) < policy.probabilities(states)[:, 1]).astype(int)
         following, fallen = pole(states, actions)
-        total[going] += DISCOUNT**step * np.column_stack([np.ones(going.size), np.abs(states[:, 0])])
+        total[going] += discount**step * np.column_stack([np.ones(going.size), np.abs(states[:, 0])])
         states, going = following[~fallen], going[~fallen]
     return total.mean(axis=0)
 
 
 def values() -> None:
-    classes = {
-        "Trees": lambda: FQE(Trees(50, min_leaf=20, freeze_after=8), iterations=300, support=EVERYTHING),
-        "Neural": lambda: FQE(Neural(steps=150), iterations=12, support=EVERYTHING, last_layer=1.0),
-    }
-    log = cart_log(800, seed=0)
-    problem = Problem(log, objective="fall", constraints=[AtMost("distance", 1.0)], discount=DISCOUNT)
-    print(f"CartPole, {len(log):,} transitions")
+    cart_values()
+    lake_values()
+
+
+def cart_values() -> None:
+    """Read trees on directions besides the four axes: the dynamics are not aligned with these."""
+    log = cart_log(1000, seed=0)
+    problem = Problem(log, objective="steps", constraints=[], discount=NEAR)
+    print(f"CartPole, {len(log):,} transitions, discount {NEAR}: its own reward, the steps until a fall")
+    directions = np.random.default_rng(5).normal(size=(4, 12)) / log.states.std(axis=0)[:, None]
+    trees = Trees(30, min_leaf=3, freeze_after=128)
+    oblique = FrozenFeatures(lambda states: np.column_stack([states, states @ directions]), trees)
+    neural = FQE(Neural(steps=300), support=EVERYTHING, last_layer=1.0)
     for target, policy in TARGETS.items():
-        tell(classes, target, problem, policy, cart_truth(policy))
+        classes = {"Trees": FQE(oblique, support=EVERYTHING), "Neural": neural}
+        tell(classes, target, problem, policy, cart_truth(policy, NEAR)[:1])
+    print(f"the same at discount {DISCOUNT}, steps and distance from the middle")
+    far = Problem(log, objective="steps", constraints=[AtMost("distance", 1.0)], discount=DISCOUNT)
+    for target, policy in TARGETS.items():
+        tell({"Neural": neural}, target, far, policy, cart_truth(policy, DISCOUNT))
+
+
+def lake_values() -> None:
+    """Read equal rows as one with a weight: states are features now, but there are few."""
     mdp = frozen_lake.lake()
-    behaviour = frozen_lake.behaviour(mdp)
-    finite = frozen_lake.log(mdp, behaviour, episodes=4000, seed=0)
+    behaviour = frozen_lake.behaviour(mdp, skill=0.8)
+    logged = frozen_lake.log(mdp, behaviour, episodes=20_000, seed=0)
+    rows = logged.compressed()
     place = np.array([[i // 8, i % 8] for i in range(mdp.n_states)], dtype=float)
-    given = {"states": place[finite.states], "next_states": place[finite.next_states], "actions": finite.actions}
-    costs = {name: finite.cost(name) for name in finite.cost_names}
     log = Dataset.from_arrays(
-        **given, costs=costs, terminals=finite.terminals, episodes=finite.episodes, steps=finite.steps, n_actions=4
+        states=place[rows.states],
+        actions=rows.actions,
+        next_states=place[rows.next_states],
+        costs={name: rows.cost(name) for name in rows.cost_names},
+        terminals=rows.terminals,
+        weights=rows.weights,
+        initial_states=place[rows.initial_states],
+        n_actions=4,
     )
     problem = Problem(log, objective="goal", constraints=[AtMost("hole", 1.0)], discount=mdp.discount)
-    print(f"FrozenLake, {len(log):,} transitions")
+    print(f"FrozenLake, {len(logged):,} transitions, discount {mdp.discount}: goal and hole")
+    classes = {
+        "Trees": FQE(Trees(30, min_leaf=3, freeze_after=64), support=EVERYTHING),
+        "Neural": FQE(Neural(steps=300), support=EVERYTHING, last_layer=1e-3),
+    }
     uniform = np.full((mdp.n_states, 4), 0.25)
     table = behaviour.probabilities(np.arange(mdp.n_states))
     for share in (0.0, 0.2, 0.5):
-        mixed = (1 - share) * table + share * uniform
-        exact = mdp.values(type("Mixed", (), {"probabilities": lambda _, s, t=mixed: t[s]})())
-        policy = type("Placed", (), {"probabilities": lambda _, s, t=mixed: t[(8 * s[:, 0] + s[:, 1]).astype(int)]})()
+        mixed = TabularPolicy((1 - share) * table + share * uniform)
+        exact = mdp.values(mixed)
+        policy = Placed(mixed)
         tell(classes, f"behaviour, {share:.0%} at random", problem, policy, np.array([exact["goal"], exact["hole"]]))
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A policy of the lake's finite states, asked with rows and columns."""
+
+    policy: TabularPolicy
+
+    def probabilities(self, states: np.ndarray) -> np.ndarray:
+        """(n, 4)"""  # noqa: D400, D415
+        return self.policy.probabilities((8 * states[:, 0] + states[:, 1]).astype(int))
 
 
 def tell(classes: dict[str, Any], target: str, problem: Problem, policy: Any, truth: np.ndarray) -> None:
     """Print the relative errors of each class."""
     words = []
-    for name, make in classes.items():
-        found = make()(problem, policy, rng=np.random.default_rng(0))
+    for name, evaluate in classes.items():
+        seconds, found = cpu(evaluate, problem, policy, rng=np.random.default_rng(0))
         errors = np.append(found.objective, found.constraints) / truth - 1
-        words.append(f"{name} {errors[0]:+.3f}, {errors[1]:+.3f}")
+        words.append(f"{name} {', '.join(f'{error:+.3f}' for error in errors)} ({seconds:.0f} s)")
     print(f"  {target:24} truth {np.round(truth, 4)}: relative errors {'; '.join(words)}", flush=True)
 
 
 def policies(seeds: int, steps: int = 10_000) -> None:
     python = peer_python()
-    print("CartPole, mean discounted falls and steps until one (at most 500) of 1000 episodes")
+    support = Support(min_probability=0.05)
+    players = {
+        "Neural, conservatism=1": FQI(Neural(steps=60), 120, support=support, conservatism=1.0),
+        "Trees": FQI(Trees(30, freeze_after=64), 200, support=support),
+    }
+    print(f"CartPole, mean steps until a fall (at most 500); d3rlpy with {steps:,} steps of training")
     for seed in range(seeds):
         log = cart_log(300, seed)
         problem = Problem(log, objective="fall", constraints=[], discount=DISCOUNT)
         words = []
-        for name, functions, kw in (
-            ("Trees", Trees(50, min_leaf=10, freeze_after=10), {"iterations": 300}),
-            ("Neural", Neural(steps=60), {"iterations": 120}),
-        ):
-            policy = FQI(functions, support=Support(min_probability=0.05), **kw)(
-                problem, np.zeros(0), rng=np.random.default_rng(seed)
-            )
-            words.append(f"{name} {lasting(policy):.0f}")
+        for name, player in players.items():
+            words.append(f"{name} {lasting(player(problem, np.zeros(0), rng=np.random.default_rng(seed))):.0f}")
         words += [f"d3rlpy {a} {peer_lasting(python, log, a, steps, seed):.0f}" for a in ("dqn", "cql")]
-        print(
-            f"  seed {seed}, {len(log):,} transitions, behaviour {lasting(BEHAVIOUR):.0f}: {', '.join(words)}",
-            flush=True,
-        )
+        logged = len(log) / log.first_rows().size
+        print(f"  seed {seed}, {len(log):,} transitions, logged {logged:.0f}: {', '.join(words)}", flush=True)
+
+
+def caution(seeds: int) -> None:
+    narrow = Controller([0.0, 0.2, 1.0, 0.4], 0.1)
+    network = Neural(steps=60)
+    players = {
+        "nothing": FQI(network, 120, support=EVERYTHING),
+        "Support(min_probability=0.05)": FQI(network, 120, support=Support(min_probability=0.05)),
+        "Support(min_probability=0.2)": FQI(network, 120, support=Support(min_probability=0.2)),
+        "conservatism=0.1": FQI(network, 120, support=EVERYTHING, conservatism=0.1),
+        "conservatism=1": FQI(network, 120, support=EVERYTHING, conservatism=1.0),
+        "Ensemble(5, quantile=0.9)": FQI(Ensemble(network, 5, quantile=0.9), 120, support=EVERYTHING),
+    }
+    print("CartPole, one driver; mean steps until a fall (at most 500), claimed and true discounted falls")
+    for seed in range(seeds):
+        log = cart_log(100, seed, length=200, driver=narrow)
+        problem = Problem(log, objective="fall", constraints=[], discount=DISCOUNT)
+        print(f"  seed {seed}, {len(log):,} transitions, driver {lasting(narrow):.0f}", flush=True)
+        for name, player in players.items():
+            policy = player(problem, np.zeros(0), rng=np.random.default_rng(seed))
+            starts = log.initial_states
+            claimed = float((policy.probabilities(starts) * policy.q(starts)[..., 0]).sum(axis=1).mean())
+            true = 1 - (1 - DISCOUNT) * cart_truth(policy, DISCOUNT, 1000)[0]
+            print(f"    {name:30} {lasting(policy):4.0f}, falls {claimed:.3f} claimed, {true:.3f} true", flush=True)
 
 
 def lasting(policy: Any, episodes: int = 1000) -> float:
@@ -214,9 +276,7 @@ def peer_lasting(python: Path, log: Dataset, algo: str, steps: int, seed: int) -
 
 if __name__ == "__main__":
     check_pole()
-    chosen = [name for name in sys.argv[1:] if name in ("values", "policies")] or ["values", "policies"]
+    parts = {"values": lambda _: values(), "policies": policies, "caution": caution}
     count = int(sys.argv[sys.argv.index("--seeds") + 1]) if "--seeds" in sys.argv else 5
-    if "values" in chosen:
-        values()
-    if "policies" in chosen:
-        policies(count)
+    for name in [name for name in sys.argv[1:] if name in parts] or list(parts):
+        parts[name](count)

@@ -63,7 +63,7 @@ def peer(rows: int = 50_000, steps: int = 8_000, seeds: int = 1) -> None:
             log, objective="burden", constraints=[AtMost("distance", 1), AtMost("event", 1)], discount=clinic.DISCOUNT
         )
         truth = clinic.truth(policy, log.initial_states)
-        evaluate = FQE(Neural(steps=100), iterations=5, support=EVERYTHING, last_layer=1.0)
+        evaluate = FQE(Neural(steps=100), iterations=3, support=EVERYTHING, last_layer=1.0)
         ours, values = cpu(evaluate, problem, policy, rng=np.random.default_rng(seed))
         errors = np.append(values.objective, values.constraints) / truth - 1
         print(f"seed {seed}: bridle {ours:.1f} s, errors {np.round(errors, 3)}", flush=True)
