@@ -4,7 +4,7 @@ import sys
 
 from rich.text import Text
 
-from bridle.cli import demo, deploy, judge, learn  # noqa: F401  (importing a module adds its commands)
+from bridle.cli import demo, deploy, judge, learn, reproduce  # noqa: F401  (importing a module adds its commands)
 from bridle.cli.shared import BAD_INPUT, INTERRUPTED, app, errors
 from bridle.errors import BridleError
 

@@ -20,7 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     epilog="Exit codes: 0 done, 2 bad input, 3 infeasible limits, 4 stopped short of the tolerance, "
-    "5 a limit is broken, 6 not certified (both of certify), 130 interrupted.",
+    "5 a limit is broken, 6 not certified (both of certify), 7 a claim does not hold (reproduce), 130 interrupted.",
 )
 console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
