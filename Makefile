@@ -42,6 +42,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/logs.py
 	$(BIN)/python benchmarks/evaluation.py
+	$(BIN)/python benchmarks/functions.py samples heads memory
 
 clean:
 	rm -rf $(VENV) demo-run dist build

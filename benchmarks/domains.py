@@ -207,7 +207,7 @@ def policies(seeds: int, steps: int = 10_000) -> None:
 
 
 def caution(seeds: int) -> None:
-    narrow = Controller([0.0, 0.2, 1.0, 0.4], 0.1)
+    narrow = Controller([0.0, 0.0, 1.0, 0.3], 0.2)
     network = Neural(steps=60)
     players = {
         "nothing": FQI(network, 120, support=EVERYTHING),
@@ -219,7 +219,7 @@ def caution(seeds: int) -> None:
     }
     print("CartPole, one driver; mean steps until a fall (at most 500), claimed and true discounted falls")
     for seed in range(seeds):
-        log = cart_log(100, seed, length=200, driver=narrow)
+        log = cart_log(60, seed, driver=narrow)
         problem = Problem(log, objective="fall", constraints=[], discount=DISCOUNT)
         print(f"  seed {seed}, {len(log):,} transitions, driver {lasting(narrow):.0f}", flush=True)
         for name, player in players.items():
