@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import accumulate
+from math import comb
 
 import numpy as np
 
@@ -55,10 +55,17 @@ class Polynomial:
                 f"Polynomial needs feature vectors (n, d), but these states have shape {states.shape}: "
                 "use OneHot(n_states) for finite states"
             )
-        values = np.asarray(states, dtype=np.float64)
-        degrees, starts = [np.ones((len(values), 1)), values][: self.degree + 1], list(range(values.shape[1]))
-        for _ in range(2, self.degree + 1):  # each column times what begins with it or a later one
-            parts = [values[:, [i]] * degrees[-1][:, start:] for i, start in enumerate(starts)]
-            starts = [0, *accumulate(part.shape[1] for part in parts)][:-1]
-            degrees.append(np.concatenate(parts, axis=1))
-        return np.concatenate(degrees, axis=1)
+        n, d = states.shape
+        features = np.empty((n, comb(d + self.degree, d)))
+        features[:, 0] = 1.0
+        if self.degree > 0:
+            features[:, 1 : d + 1] = states
+        end, starts = d + 1, list(range(1, d + 1))  # of the last degree: its end, and what begins with each column
+        for _ in range(2, self.degree + 1):
+            last, following = end, []
+            for column, start in enumerate(starts, 1):
+                following.append(end)
+                end += last - start
+                np.multiply(features[:, [column]], features[:, start:last], out=features[:, following[-1] : end])
+            starts = following
+        return features
