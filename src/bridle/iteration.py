@@ -104,21 +104,25 @@ def fitted_iteration(
     immediate = log.targets(None)
     q = start.q if isinstance(start, BoundedQ) else start
     said = None if q is None else within(q)
-    unit, best = cast(FloatArray | None, None), cast(tuple[float, QFunction] | None, None)
+    targets = immediate if said is None else log.targets(said)
+    _require_sane(log, targets, immediate, low, high, 0)
+    best, least, unit = said, np.inf, np.ones_like(low)
     for index in range(1, iterations + 1):
-        targets = immediate if said is None else log.targets(said)
-        _require_sane(log, targets, immediate, low, high, index - 1)
         continued = index > 1 or getattr(design, "warm", False)  # trees, say, would keep what they were grown for
         q = design.fit(targets, rng=rng, start=q if continued else None)
         said = within(q)
         if after is not None:
             after(index, said)
+        if refined is None and index == iterations:
+            return said
+        targets = log.targets(said)
+        _require_sane(log, targets, immediate, low, high, index)
         if refined is not None:
-            errors = bellman_error(log, said)
-            unit = errors if unit is None else unit
-            error = float(np.divide(errors, unit, out=np.zeros_like(errors), where=unit > 0).sum())
-            best = min(best or (error, said), (error, said), key=lambda one: one[0])
-    return cast(QFunction, said if best is None else best[1])
+            errors = bellman_error(log, said, targets)
+            unit = np.where(errors > 0, errors, 1.0) if index == 1 else unit
+            if (error := float((errors / unit).sum())) < least:
+                best, least = said, error
+    return cast(QFunction, best)
 
 
 def settle(design: Design, targets: Targets, next_states: Array, rng: np.random.Generator) -> QFunction:
@@ -146,11 +150,11 @@ def change_of(values: FloatArray, previous: FloatArray) -> float:
     return float(np.abs(values - previous).max()) / size if size > 0 else 0.0
 
 
-def bellman_error(log: Log, q: QFunction) -> FloatArray:
-    """(k,) the root of the mean squared difference between Q and its own targets."""
+def bellman_error(log: Log, q: QFunction, targets: FloatArray | None = None) -> FloatArray:
+    """(k,) the root of the mean squared difference between Q and its own targets, which are asked for unless given."""
     rows = log.problem.transitions
     taken = q(rows.states)[np.arange(len(rows)), rows.actions]
-    squares = (log.targets(q) - taken) ** 2
+    squares = ((log.targets(q) if targets is None else targets) - taken) ** 2
     return np.asarray(np.sqrt(rows.weights @ squares / rows.weights.sum()))
 
 

@@ -77,7 +77,8 @@ def aim(
     if not problem.constraints:
         raise ArgumentError("without constraints there is nothing to aim at")
     chosen = method_of(method, problem)
-    tries = 1 + (adjustments or (FEWER if problem.dataset.n_states is None else ADJUSTMENTS))
+    usual = FEWER if problem.dataset.n_states is None else ADJUSTMENTS
+    tries = 1 + (usual if adjustments is None else adjustments)
     share = (1 - confidence) / problem.n_constraints
     ratio = held_out / len(Episodes.of(problem))  # what is measured here errs, too, by as much as these are fewer
     room = float(stats.norm.ppf(1 - share) + stats.norm.ppf(POWER) * np.sqrt(1 + ratio))

@@ -108,7 +108,7 @@ def _text(
         "",
         "[learn]",
         "discount = 0.99               # 1 for plain sums over an episode that ends",
-        f'functions = "{"linear" if numbers else "tabular"}"         # tabular: finite states; linear: numbers',
+        f'functions = "{"linear" if numbers else "tabular"}"         # tabular: finite states; linear, trees: numbers',
         "holdout = 0.5                 # the share of episodes to judge by, not to learn from",
         "seed = 0",
         "",

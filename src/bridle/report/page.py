@@ -3,12 +3,13 @@
 from dataclasses import asdict
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
 from bridle.report.figures import Figure, figures
 from bridle.report.model import Differences, Member, StateDifference, Summary
+from bridle.report.templates import environment
 from bridle.report.verdict import GUARANTEES, LEVELS
 from bridle.report.words import SIGNS, breach, number, percent, percentage, sentence
 
@@ -34,18 +35,12 @@ def page(summary: Summary) -> str:
 
 
 def _environment() -> Environment:
-    """Escape everything, whatever a file is called; take a name that is not there for a mistake."""
-    environment = Environment(
-        loader=PackageLoader("bridle.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"number": number, "percent": percent, "percentage": percentage, "sentence": sentence}
-    environment.globals |= {"breach": breach, "signs": SIGNS, "levels": LEVELS, "guarantees": GUARANTEES}
-    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
-    return environment
+    """Return the report's templates, with its words."""
+    made = environment("bridle.report")
+    made.filters |= {"number": number, "percent": percent, "percentage": percentage, "sentence": sentence}
+    made.globals |= {"breach": breach, "signs": SIGNS, "levels": LEVELS, "guarantees": GUARANTEES}
+    made.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    return made
 
 
 def _specifications(plots: dict[str, list[Figure]]) -> dict[str, dict[str, Any]]:

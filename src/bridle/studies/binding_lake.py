@@ -91,7 +91,7 @@ class FrozenLakeBinding:
         asked = [partial(self._certified, mdp, seed) for seed in seeds]
         certificates = each(asked, jobs=self.jobs, tell=lambda done: tell(f"certificates: {done}"))
         tell("drawing")
-        return findings(Found(self, mdp, races, papers, exact, fixed, estimates, certificates))
+        return findings(Found(mdp, fixed, estimates, self, races, papers, exact, certificates))
 
     def _play(self, problem: Problem, learner: Any, weighting: str, rounds: int | None = None) -> list[Round]:
         players = FQI(Tabular()), FQE(Tabular())

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bridle import AtMost, Round, TabularMDP, TabularPolicy
+from bridle import AtMost, Round
 from bridle.arrays import FloatArray
+from bridle.game.solution import mixture_of
 from bridle.studies import frozen_lake
 from bridle.studies.drawing import COLOURS, label_ends, panels
 from bridle.studies.lake_panels import (
     GOAL,
     HOLE,
+    Estimated,
     draw_estimates,
     draw_map,
-    errors_of,
     estimated_values,
     estimator_picture,
     estimator_table,
-    mixture_of,
     true_values,
 )
 from bridle.studies.study import Claim, Findings, Picture, Table
@@ -32,16 +32,13 @@ FLOOR = 1e-16  # a gap of zero, on a logarithmic axis
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Found(Estimated):
     """What came out, before it is judged and drawn."""
 
     study: "FrozenLakeBinding"
-    mdp: TabularMDP
     races: dict[str, list[Round]]  # by learner and rate
     papers: FloatArray  # (t,) the gap of exponentiated gradient at its last rate, by the paper's formula
     exact: list[Round]  # cutting planes on exact transitions
-    fixed: TabularPolicy
-    estimates: dict[str, FloatArray]  # (trials, shares) of its hole
     certificates: list[dict[str, Any]]
 
     @cached_property
@@ -53,16 +50,6 @@ class Found:
     def gaps(self) -> dict[str, FloatArray]:
         """By learner and round."""
         return {name: np.array([one.gap for one in played]) for name, played in self.races.items()}
-
-    @cached_property
-    def truth(self) -> float:
-        """The fixed policy's hole."""
-        return self.mdp.values(self.fixed)[HOLE]
-
-    @cached_property
-    def errors(self) -> dict[str, FloatArray]:
-        """Of every estimator by share."""
-        return errors_of(self.estimates, self.truth)
 
 
 def findings(found: Found) -> Findings:

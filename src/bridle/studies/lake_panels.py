@@ -1,13 +1,14 @@
 """What the two studies of FrozenLake show alike: estimators on growing logs, values by round, the map with arrows."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bridle import AtMost, Dataset, MixturePolicy, Problem, Round, TabularMDP, evaluate, rounds
+from bridle import AtMost, Dataset, Problem, Round, TabularMDP, TabularPolicy, evaluate, rounds
 from bridle.arrays import FloatArray
 from bridle.protocols import BestResponse, Evaluator, OnlineLearner, Policy
 from bridle.studies import frozen_lake
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 GOAL, HOLE = "goal", "hole"
 ARROWS = ((-1, 0), (0, 1), (1, 0), (0, -1))  # left, down, right, up; y points down
 SHOWN = ("fqe", "dr", "wdr", "pdis", "naive")  # in the paper's panel
+ESTIMATORS = (*SHOWN, "model", "magic", "lstdq", "is", "wis", "cwpdis")  # by how they look
 
 
 def lake_problem(dataset: Dataset, limit: float, discount: float) -> Problem:
@@ -108,6 +110,25 @@ def _one_log(
     return found
 
 
+@dataclass(frozen=True, eq=False)
+class Estimated:
+    """A fixed policy whose hole was estimated on growing logs."""
+
+    mdp: TabularMDP
+    fixed: TabularPolicy
+    estimates: dict[str, FloatArray]  # (trials, shares) of its hole
+
+    @cached_property
+    def truth(self) -> float:
+        """The fixed policy's hole."""
+        return self.mdp.values(self.fixed)[HOLE]
+
+    @cached_property
+    def errors(self) -> dict[str, FloatArray]:
+        """Of every estimator by share."""
+        return errors_of(self.estimates, self.truth)
+
+
 def errors_of(estimates: Mapping[str, FloatArray], truth: float) -> dict[str, FloatArray]:
     """Return each estimator's root mean squared error by share of the log; what is not a number counts as no answer."""
     with np.errstate(invalid="ignore"):
@@ -127,8 +148,8 @@ def draw_estimates(
 ) -> None:
     """Draw mean and standard deviation over trials of some estimators."""
     x, ends = 100 * np.array(shares), []
-    for name, colour, dash in zip(names, COLOURS, (*DASHES, *DASHES), strict=False):
-        found = estimates[name]
+    for name in names:
+        found, (colour, dash) = estimates[name], _look(name)
         mean, spread = found.mean(axis=0), found.std(axis=0)
         axes.plot(x, mean, dash, color=colour)
         axes.fill_between(x, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
@@ -147,12 +168,9 @@ def estimator_picture(
     figure, (means, axes) = panels((3.1, 3.1), height=2.7)
     draw_estimates(means, shares, estimates, truth, [name for name in estimates if name in (*SHOWN, "model", "magic")])
     x, ends = 100 * np.array(shares), []
-    for place, (name, found) in enumerate(errors_of(estimates, truth).items()):
-        colour = COLOURS[place % len(COLOURS)]
-        floored = np.maximum(found, 1e-6)
-        axes.plot(
-            x, floored, DASHES[(place + place // len(COLOURS)) % len(DASHES)], color=colour, marker="o", markersize=2
-        )
+    for name, found in errors_of(estimates, truth).items():
+        floored, (colour, dash) = np.maximum(found, 1e-6), _look(name)
+        axes.plot(x, floored, dash, color=colour, marker="o", markersize=2)
         ends.append((_shown(name), float(floored[-1]), colour))
     axes.set_yscale("log")
     axes.set_xlim(x[0], x[-1])
@@ -175,6 +193,12 @@ def estimator_table(shares: Sequence[float], estimates: Mapping[str, FloatArray]
     ]
     names = ["estimator", *(f"error at {100 * shares[i]:g} %" for i in (0, -1)), "logs without an answer"]
     return Table("All estimators of a fixed policy", names, rows, note=f"root mean squared; the truth is {truth:.5g}")
+
+
+def _look(name: str) -> tuple[str, str]:
+    """Return the colour and dash of an estimator, the same in every picture."""
+    place = ESTIMATORS.index(name)
+    return COLOURS[place % len(COLOURS)], DASHES[(place + place // len(COLOURS)) % len(DASHES)]
 
 
 def _shown(name: str) -> str:
@@ -225,13 +249,6 @@ def walk(policy: Policy) -> list[int]:
         walked.append(state)
         state = int(lake.transitions[state, table[state].argmax()].argmax())
     return walked
-
-
-def mixture_of(played: Sequence[Round]) -> MixturePolicy:
-    """Return the mixture that the last round stands for."""
-    weights = played[-1].weights
-    kept = np.flatnonzero(weights).tolist()
-    return MixturePolicy(tuple(played[i].policy for i in kept), weights[kept])
 
 
 def best_of(mdp: TabularMDP, played: list[Round], limit: float) -> dict[str, FloatArray]:

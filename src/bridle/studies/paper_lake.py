@@ -51,7 +51,7 @@ class FrozenLakeOfThePaper:
 
     @classmethod
     def quick(cls) -> Self:
-        """Return a log of half the size, without the DQN, with few rounds and trials."""
+        """Return a smaller log, without the DQN, with few rounds and trials."""
         small: dict[str, Any] = {"rounds": 30, "network_rounds": 1, "trials": 2, "shares": (0.1, 1.0), "jobs": 1}
         return cls(**small, behaviour="shortest-path", episodes=2000, gradient_steps=20, iterations=20)
 
@@ -81,7 +81,7 @@ class FrozenLakeOfThePaper:
         estimates = gathered(found)
         tell("drawing")
         others = {"behaviour": mdp.values(behaviour), "online": mdp.values(online)}
-        return findings(Found(self, mdp, log, tables, papers, network, others, estimates, fixed, checkpoints))
+        return findings(Found(mdp, fixed, estimates, self, log, tables, papers, network, others, checkpoints))
 
     def _online(self, mdp: TabularMDP, tell: Tell) -> tuple[TabularPolicy, list[float]]:
         """Return the DQN's policy and its checkpoints; or the shortest path's, which has none."""

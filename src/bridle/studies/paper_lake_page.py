@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bridle import Dataset, Round, TabularMDP, TabularPolicy
+from bridle import Dataset, Round
 from bridle.arrays import FloatArray
 from bridle.studies.drawing import COLOURS, label_ends, panels
 from bridle.studies.lake_panels import (
     GOAL,
     HOLE,
+    Estimated,
     best_of,
     draw_estimates,
     draw_map,
-    errors_of,
     estimated_values,
     estimator_picture,
     estimator_table,
@@ -33,18 +33,15 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Found(Estimated):
     """What came out, before it is judged and drawn."""
 
     study: "FrozenLakeOfThePaper"
-    mdp: TabularMDP
     log: Dataset
     tables: list[Round]
     papers: FloatArray  # (t,) the gap of `tables` by the paper's formula
     network: list[Round]
     others: dict[str, dict[str, float]]  # true values of the behaviour and the online policy
-    estimates: dict[str, FloatArray]  # (trials, shares) of the fixed policy's hole
-    fixed: TabularPolicy
     checkpoints: list[float]
 
     @cached_property
@@ -70,16 +67,6 @@ class Found:
         """Of the de-randomised policies, by class, cost and round."""
         played = {"tabular": self.tables, "network": self.network}
         return {name: best_of(self.mdp, rounds, self.study.limit) for name, rounds in played.items()}
-
-    @cached_property
-    def truth(self) -> float:
-        """The fixed policy's hole."""
-        return self.mdp.values(self.fixed)[HOLE]
-
-    @cached_property
-    def errors(self) -> dict[str, FloatArray]:
-        """Of every estimator by share."""
-        return errors_of(self.estimates, self.truth)
 
 
 def findings(found: Found) -> Findings:

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import IO, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from bridle.errors import ArgumentError
+from bridle.report.summary import versions
+from bridle.report.templates import environment
 from bridle.storage import write_atomically
 from bridle.studies.binding_lake import FrozenLakeBinding
 from bridle.studies.combination_lock import CombinationLock
@@ -25,7 +26,8 @@ from bridle.studies.paper_lake import FrozenLakeOfThePaper
 from bridle.studies.study import Claim, Findings, Study, Tell
 
 RESULTS, PAGE = "results.json", "index.html"
-PACKAGES = ("bridle", "gymnasium", "joblib", "matplotlib", "numpy", "polars", "scikit-learn", "scipy", "torch")
+MORE = ("bridle", "gymnasium", "joblib", "matplotlib")  # packages that a study's numbers depend on besides a run's
+NETWORKS = "torch"
 
 STUDIES: dict[str, type[Study]] = {
     "frozen-lake": FrozenLakeOfThePaper,
@@ -113,13 +115,13 @@ def _change(kind: type, change: str) -> tuple[str, Any]:
 
 def _versions() -> dict[str, str]:
     """Return the versions that the numbers depend on, of what is installed."""
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+    found = (
+        {"python": platform.python_version()} | versions() | {name: importlib.metadata.version(name) for name in MORE}
+    )
+    try:
+        return found | {NETWORKS: importlib.metadata.version(NETWORKS)}
+    except importlib.metadata.PackageNotFoundError:  # not every study needs it
+        return found
 
 
 def _results(done: Reproduction) -> dict[str, Any]:
@@ -156,16 +158,10 @@ def _plain(value: Any) -> Any:
 
 
 def _page(done: Reproduction, pictures: Mapping[str, str]) -> str:
-    environment = Environment(
-        loader=PackageLoader("bridle.studies", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["cell"] = cell
+    templates = environment("bridle.studies")
+    templates.filters["cell"] = cell
     inlined = {name: Markup(text[text.index("<svg") :]) for name, text in pictures.items()}  # noqa: S704 drawn here
-    return environment.get_template("page.html.j2").render(done=done, found=done.findings, pictures=inlined)
+    return templates.get_template("page.html.j2").render(done=done, found=done.findings, pictures=inlined)
 
 
 def cell(value: str | float) -> str:
