@@ -22,6 +22,7 @@ $(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install --quiet --constraint constraints.txt torch  # first: what depends on it must find it there
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(PIP) install --quiet --constraint constraints.txt --no-deps icu-sepsis  # read for its matrices; it asks for the old gym
 	@touch $@ $(VENV)/.runtime
 
 demo: $(VENV)/.runtime

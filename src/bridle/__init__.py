@@ -1,7 +1,7 @@
 """bridle: learn a policy from logged decisions, minimise one cost, keep the others under their limits."""
 
 from bridle.best_response import FQI, LSPI
-from bridle.certification import Certificate, certify
+from bridle.certification import Certificate, Climb, certify, climb
 from bridle.dataset import Dataset
 from bridle.deploy import load_policy
 from bridle.errors import BridleError
@@ -48,6 +48,7 @@ __all__ = [
     "AtMost",
     "BridleError",
     "Certificate",
+    "Climb",
     "CuttingPlane",
     "Dataset",
     "Ensemble",
@@ -77,6 +78,7 @@ __all__ = [
     "Values",
     "Watch",
     "certify",
+    "climb",
     "evaluate",
     "load_policy",
     "read_compressed",

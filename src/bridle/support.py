@@ -25,7 +25,8 @@ class Support:
         0 allows everything.
     behaviour: the function class it is estimated by, which regresses whether each action was taken (trees, or a network
         for images); by default a logistic model.
-    Where no action of a logged state comes up to that, those that come closest are allowed.
+    Where no action of a logged state comes up to that, those that come closest are allowed. At discount 1, what was
+    only ever seen to stay in its state is no evidence: it does not say where it leads.
     """
 
     min_count: float = 1
@@ -46,7 +47,7 @@ class Support:
 
     def of(self, problem: Problem) -> ActionMask:
         """Return the supported actions of a problem's transitions (computed once per problem)."""
-        return problem.once(self, lambda: self.fit(problem.transitions))
+        return problem.once(self, lambda: self.fit(_telling(problem)))
 
     def fit(self, dataset: Dataset) -> ActionMask:
         """Count, or estimate the behaviour policy."""
@@ -67,6 +68,17 @@ class Support:
             return CountMask(frozen(counts > 0))
         needed = np.minimum(self.min_count, counts.max(axis=1, keepdims=True)) * (1 - ROUNDING)
         return CountMask(frozen((counts > 0) & (counts >= needed)))
+
+
+def _telling(problem: Problem) -> Dataset:
+    """Return a problem's transitions; at discount 1, if starts can spare them, without pairs that only stayed."""
+    rows = problem.transitions
+    if problem.discount < 1 or rows.n_states is None:
+        return rows
+    pair = rows.states * rows.n_actions + rows.actions
+    leaves = np.bincount(pair, rows.terminals | (rows.next_states != rows.states), rows.n_states * rows.n_actions) > 0
+    known = np.isin(rows.initial_states, rows.states[leaves[pair]])
+    return rows if leaves[pair].all() or not known.all() else rows.select(leaves[pair])
 
 
 def behaviour_policy(dataset: Dataset) -> Policy:

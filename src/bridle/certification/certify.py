@@ -8,7 +8,7 @@ import numpy as np
 
 from bridle.certification.certificate import Certificate, JudgedConstraint, Verdict
 from bridle.certification.diagnostics import Check, diagnose, unvarying
-from bridle.certification.methods import Method, method_of
+from bridle.certification.methods import Guarantee, Method, method_of
 from bridle.certification.samples import Interval
 from bridle.dataset import Dataset
 from bridle.errors import ArgumentError, DivergenceError, EndlessPolicyError
@@ -55,6 +55,32 @@ def certify(
     except (DivergenceError, EndlessPolicyError):  # the diagnostics say so
         interval = Interval(*(np.full(problem.n_constraints, np.nan) for _ in Interval._fields))
     checks += unvarying(problem, interval, checks, error)
+    return certificate_of(
+        policy,
+        problem,
+        interval,
+        checks,
+        method=chosen.name,
+        guarantee=chosen.guarantee(problem),
+        confidence=confidence,
+        look=look,
+        seed=seed,
+    )
+
+
+def certificate_of(
+    policy: Policy,
+    problem: Problem,
+    interval: Interval,
+    checks: list[Check],
+    *,
+    method: str,
+    guarantee: Guarantee,
+    confidence: float,
+    look: int | None,
+    seed: int,
+) -> Certificate:
+    """Hold bounds against the limits; a check that fails forbids a verdict."""
     failed = [check for check in checks if not check.ok]
     episodes = len(Episodes.of(problem))
     judged = [_judge(c, interval, i, episodes=episodes, believed=not failed) for i, c in enumerate(problem.constraints)]
@@ -63,17 +89,17 @@ def certify(
         verdict=verdict,
         reason=reason,
         advice=[check.advice for check in failed] + [c.advice for c in judged if c.advice],
-        guarantee=chosen.guarantee(problem),
-        method=chosen.name,
+        guarantee=guarantee,
+        method=method,
         confidence=confidence,
-        error=error,
+        error=spent(1 - confidence, look),
         look=look or 1,
         episodes=episodes,
         constraints=judged,
         checks=checks,
         seed=seed,
-        dataset=dataset.fingerprint,
-        policy=fingerprint(policy, dataset),
+        dataset=problem.dataset.fingerprint,
+        policy=fingerprint(policy, problem.dataset),
     )
 
 

@@ -48,7 +48,7 @@ class Check(BaseModel):
 
 def diagnose(problem: Problem, policy: Policy, method: Method, rng: np.random.Generator) -> list[Check]:
     """Measure all that applies to a method."""
-    checks = [_episodes(problem)]
+    checks = [enough_episodes(problem)]
     functions = getattr(method, "functions", None) or default_functions(problem)
     propensities = getattr(method, "propensities", None) or _propensities(problem)
     support = getattr(method, "support", None) or Support()
@@ -72,7 +72,7 @@ def diagnose(problem: Problem, policy: Policy, method: Method, rng: np.random.Ge
         checks.append(_bellman(problem, parts, blocking=mistakable and not method.weighs))
         if not method.weighs:  # (of weighed sums, those that no episode dominates are those that lack it)
             values, influence = Refits.of(problem, policy, functions, support).point()
-            checks.append(_deciding(Episodes.of(problem).weights[:, None] * influence[:, 1:]))
+            checks.append(deciding(Episodes.of(problem).weights[:, None] * influence[:, 1:]))
             if effective >= EFFECTIVE:
                 checks.append(_disagreement(problem, values, influence, parts))
     except (DivergenceError, EndlessPolicyError) as reason:
@@ -128,7 +128,8 @@ def _propensities(problem: Problem) -> Propensities | None:
         return None
 
 
-def _episodes(problem: Problem) -> Check:
+def enough_episodes(problem: Problem) -> Check:
+    """Ask for as many as say something of a spread."""
     count = len(Episodes.of(problem))
     return _at_least("episodes", count, EPISODES, f"{count} held-out episodes", f"hold out at least {EPISODES}")
 
@@ -167,6 +168,11 @@ def _unsupported(problem: Problem, visits: Visits) -> Check:
     share = visits.share(0.5)
     words = f"{share:.2%} of the policy's decisions are of a kind that the held-out episodes never show"
     words += f" (most often {_where(problem, visits, 0.5)}); they count at their worst" if share > 0 else ""
+    return seldom_unsupported(share, words)
+
+
+def seldom_unsupported(share: float, words: str) -> Check:
+    """Allow hardly any decisions without evidence."""
     return _at_most("unsupported decisions", share, UNSUPPORTED, words, MORE_SUPPORT)
 
 
@@ -195,7 +201,7 @@ def _unlikely(problem: Problem, policy: Policy, support: Support) -> Check:
     return _at_most("unsupported decisions", share, RARE, words, MORE_SUPPORT)
 
 
-def _deciding(influence: FloatArray) -> Check:
+def deciding(influence: FloatArray, needed: float = EPISODES) -> Check:
     """Count the episodes that a variance rests on, as many as would make it with equal shares."""
     squares = influence**2
     fourth = (squares**2).sum(axis=0)
@@ -203,7 +209,7 @@ def _deciding(influence: FloatArray) -> Check:
     least = min(float(count.min(initial=np.inf)), float(len(influence)))
     words = f"a bound's spread rests on as much as {least:.0f} episodes of equal influence"
     advice = "hold out more episodes, or raise the support rule"
-    return _at_least("deciding episodes", least, EPISODES, words, advice)
+    return _at_least("deciding episodes", least, needed, words, advice)
 
 
 def _parts(

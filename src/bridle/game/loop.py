@@ -71,6 +71,7 @@ def rounds(
     weighting: Weighting = "best",
     feasibility: bool = False,
     recorded: Sequence[Play] = (),
+    known: Sequence[Round] = (),
 ) -> Iterator[Round]:
     """Play without end; stop by not asking for more.
 
@@ -78,6 +79,8 @@ def rounds(
         where they give the smaller gap.
     feasibility: leave the objective out: how closely can the constraints be met?
     recorded: rounds played before, which are not played again.
+    known: rounds of the same players on the same data with other limits: what they found comes first and is not
+        found again. (A best response does not depend on the limits.)
     """
     asked = problem.without_objective() if feasibility else problem
     table = _Table(learner, weighting)
@@ -86,16 +89,19 @@ def rounds(
     index = 0
     while True:
         index += 1
-        multipliers = learner.multipliers(state)
-        if index <= len(recorded):
-            play = recorded[index - 1]
-            _require_same(index, play.multipliers, multipliers)
+        if index <= len(known):
+            play = known[index - 1].play
+        elif index - len(known) <= len(recorded):
+            play = recorded[index - len(known) - 1]
+            _require_same(index, play.multipliers, learner.multipliers(state))
         else:
+            multipliers = learner.multipliers(state)
             generators = [_generator(seed, index, slot + 2 * feasibility) for slot in (BEST_RESPONSE, EVALUATION)]
             answer = best_response(asked, multipliers, rng=generators[0], start=policy)
             play = Play(multipliers, answer, evaluator(problem, answer, rng=generators[1]))
         policy = play.policy
-        played = table.add(play, play.values.constraints - problem.limits, objective=not feasibility)
+        violation = play.values.constraints - problem.limits
+        played = table.add(play, violation, objective=not feasibility, settle=index >= len(known))
         yield played
         state = learner.update(state, played)
 
@@ -111,8 +117,10 @@ class _Table:
         self.floors: FloatArray = np.zeros(0)
         self.distinct: dict[bytes, int] = {}  # equal values are interchangeable: the program sees each once
         self.program: FloatArray = np.zeros(0)  # its weights
+        self.stale = False  # whether the program has seen all of these
 
-    def add(self, play: Play, violation: FloatArray, *, objective: bool) -> Round:
+    def add(self, play: Play, violation: FloatArray, *, objective: bool, settle: bool) -> Round:
+        """Take in a play; the program is solved where `settle` says so, and always sees all."""
         self.plays.append(play)
         self.objectives.append(play.values.objective if objective else 0.0)
         self.violations.append(violation)
@@ -120,7 +128,8 @@ class _Table:
         visited = np.array([p.multipliers for p in self.plays])
         self.floors = extended_floors(self.floors, found, broken, visited)
         worth = {
-            name: (self._upper(weights, found, broken), weights) for name, weights in self._mixtures(found, broken)
+            name: (self._upper(weights, found, broken), weights)
+            for name, weights in self._mixtures(found, broken, settle)
         }
         name = min(worth, key=lambda key: worth[key][0])
         top, weights = worth[name]
@@ -145,16 +154,19 @@ class _Table:
         violation = weights @ broken
         return upper(float(weights @ found), violation, self.learner.worst_multipliers(violation))
 
-    def _mixtures(self, found: FloatArray, broken: FloatArray) -> Iterator[tuple[str, FloatArray]]:
+    def _mixtures(self, found: FloatArray, broken: FloatArray, settle: bool) -> Iterator[tuple[str, FloatArray]]:
         yield "uniform", np.full(found.size, 1.0 / found.size)
         if self.weighting == "best" and np.isfinite(found).all() and np.isfinite(broken).all():
-            self._solve_program(found, broken)
-            yield "linear program", self.program
+            newest = found.size - 1
+            self.program = np.append(self.program, 0.0)
+            self.stale |= self.distinct.setdefault(np.append(found[-1], broken[-1]).tobytes(), newest) == newest
+            if settle:
+                self._solve_program(found, broken)
+                yield "linear program", self.program
 
     def _solve_program(self, found: FloatArray, broken: FloatArray) -> None:
-        newest = found.size - 1
-        self.program = np.append(self.program, 0.0)
-        if self.distinct.setdefault(np.append(found[-1], broken[-1]).tobytes(), newest) == newest:
+        if self.stale:
+            self.stale = False
             kept = list(self.distinct.values())
             bounds = np.array([self.learner.worst_multipliers(unit) @ unit for unit in np.eye(broken.shape[1])])
             self.program[kept] = best_mixture(found[kept], broken[kept], bounds).weights

@@ -29,6 +29,7 @@ def solve(
     on_round: Callable[[Round], None] | None = None,
     checkpoint: str | Path | None = None,
     weighting: Weighting = "best",
+    known: Sequence[Round] = (),
 ) -> Solution:
     """Find the mixture of policies that minimises the objective within the limits, by the evaluator's estimates.
 
@@ -36,6 +37,7 @@ def solve(
     on_round: called with each round as it is played (not with those that a checkpoint already holds)
     checkpoint: a folder to record the run in; an unfinished run found there is taken up where it stopped
     weighting: "uniform" for the paper's mixture, "best" for the linear program's where it is better
+    known: rounds of another solution by the same players from the same data, with other limits: they count as played
     """
     require_positive(tolerance=tolerance)
     require_counts(max_rounds=max_rounds)
@@ -44,12 +46,16 @@ def solve(
     if weighting not in ("best", "uniform"):
         raise ArgumentError(f"weighting is {weighting!r}: it must be 'best' or 'uniform'")
     players: _Players = {"best_response": best_response, "evaluator": evaluator, "seed": seed}
+    if known and checkpoint is not None:
+        raise ArgumentError("a checkpoint records all that a run rests on: pass either checkpoint or known")
     record = None
     if checkpoint is not None:
         record = Checkpoint(checkpoint, problem, {**players, "learner": learner, "weighting": weighting})
-    watch = _Watch(record, on_round)
-    game = rounds(problem, learner=learner, weighting=weighting, recorded=watch.recorded(MAIN), **players)
-    played, trouble = _collect(watch.until(MAIN, game), lambda found: _settled(problem, found, tolerance), max_rounds)
+    watch = _Watch(record, on_round, len(known))
+    game = rounds(problem, learner=learner, weighting=weighting, recorded=watch.recorded(MAIN), known=known, **players)
+    settled = lambda found: len(found) >= len(known) and _settled(problem, found, tolerance)  # noqa: E731
+    most = max_rounds + len(known)
+    played, trouble = _collect(watch.until(MAIN, game), settled, most)
     closest: list[Round] = []
     if not trouble and not can_meet_limits(problem, played):
         search = closest_rounds(problem, played, recorded=watch.recorded(FEASIBILITY), **players)
@@ -85,13 +91,14 @@ class _Watch:
 
     record: Checkpoint | None
     on_round: Callable[[Round], None] | None
+    known: int  # rounds of another game that come first
 
     def recorded(self, phase: str) -> Sequence[Play]:
         return () if self.record is None else self.record.recorded[phase]
 
     def until(self, phase: str, game: Iterator[Round]) -> Iterator[Round]:
         for played in game:
-            if played.index > len(self.recorded(phase)):
+            if played.index > len(self.recorded(phase)) + self.known * (phase == MAIN):
                 if self.record is not None:
                     self.record.append(phase, played)
                 if self.on_round is not None:

@@ -17,11 +17,11 @@ from bridle.protocols import Played
 
 @dataclass(frozen=True, eq=False)
 class Planes:
-    """What every policy found so far says of every multiplier, and the multipliers to ask about next."""
+    """What every policy found so far says of every multiplier, and the best lower bound."""
 
     objectives: FloatArray  # (t,)
     violations: FloatArray  # (t, m)
-    next_multipliers: FloatArray  # (m,)
+    lower: float
 
 
 @dataclass(frozen=True)
@@ -51,23 +51,25 @@ class CuttingPlane:
         return self.bound / np.array(self.scales)
 
     def init(self, n_constraints: int) -> Planes:
-        """Start without planes, at multipliers of zero."""
-        return Planes(np.zeros(0), np.zeros((0, n_constraints)), frozen(np.zeros(n_constraints)))
+        """Start without planes."""
+        return Planes(np.zeros(0), np.zeros((0, n_constraints)), -np.inf)
 
     def multipliers(self, state: Planes) -> FloatArray:
-        """(m,)"""  # noqa: D400, D415
-        return state.next_multipliers
-
-    def update(self, state: Planes, played: Played) -> Planes:
-        """Add the newest policy's plane and choose the next multipliers."""
-        objectives = np.append(state.objectives, played.objective)
-        violations = np.vstack([state.violations, played.violation])
-        bounds = self.bounds(violations.shape[1])
+        """(m,) at first zero."""
+        objectives, violations = state.objectives, state.violations
+        n_constraints = violations.shape[1]
+        if not objectives.size:
+            return frozen(np.zeros(n_constraints))
+        bounds = self.bounds(n_constraints)
         centre = None
         if self.central and not _repeats(objectives, violations):
-            centre = central_multipliers(objectives, violations, bounds, played.lower)
-        price = best_mixture(objectives, violations, bounds).prices if centre is None else centre
-        return Planes(objectives, violations, price)
+            centre = central_multipliers(objectives, violations, bounds, state.lower)
+        return best_mixture(objectives, violations, bounds).prices if centre is None else centre
+
+    def update(self, state: Planes, played: Played) -> Planes:
+        """Add the newest policy's plane."""
+        objectives = np.append(state.objectives, played.objective)
+        return Planes(objectives, np.vstack([state.violations, played.violation]), played.lower)
 
     def worst_multipliers(self, violation: FloatArray) -> FloatArray:
         """Spend all of the bound on the constraint most violated, if any is."""

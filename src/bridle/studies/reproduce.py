@@ -20,9 +20,11 @@ from bridle.report.summary import versions
 from bridle.report.templates import environment
 from bridle.storage import write_atomically
 from bridle.studies.binding_lake import FrozenLakeBinding
+from bridle.studies.cmdp_study import RandomCmdps
 from bridle.studies.combination_lock import CombinationLock
 from bridle.studies.drawing import drawn, require_matplotlib, style
 from bridle.studies.paper_lake import FrozenLakeOfThePaper
+from bridle.studies.sepsis_study import IcuSepsis
 from bridle.studies.study import Claim, Findings, Study, Tell
 
 RESULTS, PAGE = "results.json", "index.html"
@@ -32,6 +34,8 @@ NETWORKS = "torch"
 STUDIES: dict[str, type[Study]] = {
     "frozen-lake": FrozenLakeOfThePaper,
     "frozen-lake-binding": FrozenLakeBinding,
+    "icu-sepsis": IcuSepsis,
+    "random-cmdps": RandomCmdps,
     "combination-lock": CombinationLock,
 }
 

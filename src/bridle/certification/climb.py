@@ -1,0 +1,315 @@
+"""climb: certify policies from the safest to the boldest, each by the episodes that it was not learned from.
+
+Every fold of the episodes is judged by a policy learned without it; what is deployed draws one of these policies for
+each episode. The path is tested in order, every rung at the full level, up to the first that does not pass: the chance
+that any of its passes is wrong is that of a single test (a fixed sequence; Angelopoulos et al. 2021). So a bolder
+policy costs nothing in confidence, and no room under the limits has to be guessed beforehand.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Protocol
+
+import numpy as np
+
+from bridle.arrays import FloatArray, frozen, require_counts
+from bridle.best_response import FQI
+from bridle.certification.certificate import Certificate
+from bridle.certification.certify import certificate_of, spent
+from bridle.certification.diagnostics import Check, deciding, enough_episodes, seldom_unsupported, unvarying
+from bridle.certification.samples import Interval, skewed
+from bridle.errors import ArgumentError
+from bridle.evaluation import FQE
+from bridle.evaluation.doubly_robust import folds_of
+from bridle.evaluation.episodes import Episodes
+from bridle.evaluation.one_step import Tables
+from bridle.functions import Tabular
+from bridle.game import Round, Solution, Status, solve
+from bridle.online import CuttingPlane
+from bridle.policies import MixturePolicy, members_of
+from bridle.problem import AtMost, Problem
+from bridle.protocols import Policy
+from bridle.support import Support
+
+METHOD = "one-step"
+FOLDS = 5
+COUNTS = (30.0, 20.0, 10.0, 5.0)  # occurrences in all folds that an action may need, the strictest first
+ROOMS = (
+    12.0,
+    9.0,
+    7.0,
+    6.0,
+    5.0,
+    4.0,
+    3.5,
+    3.0,
+    2.5,
+    2.0,
+    1.5,
+    1.0,
+    0.5,
+    0.0,
+)  # standard errors under the limits to aim at
+USUAL = 4.0  # standard errors of room that a support rule should allow
+DECIDING = 10.0  # episodes of equal influence that a spread must rest on ...
+CLEAR = 5.0  # ... unless so many standard errors lie between an estimate and its limit
+
+
+class Learn(Protocol):
+    """Solves a problem under a support rule."""
+
+    def __call__(self, problem: Problem, support: Support, known: Sequence[Round]) -> Solution:
+        """Solve; known: the rounds of a solution from the same data under the same rule, with other limits."""
+        ...
+
+
+@dataclass(frozen=True)
+class TabularLearning:
+    """FQI and FQE with tables, prices by cutting planes."""
+
+    tolerance: float = 1e-4
+    max_rounds: int = 30
+    bound: float = 100.0
+
+    def __call__(self, problem: Problem, support: Support, known: Sequence[Round]) -> Solution:
+        """Solve."""
+        return solve(
+            problem,
+            best_response=FQI(Tabular(), support=support),
+            evaluator=FQE(Tabular()),
+            learner=CuttingPlane(self.bound),
+            tolerance=self.tolerance,
+            max_rounds=self.max_rounds,
+            known=known,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Rung:
+    """Policies that aimed at the same room under the limits, one for each fold, and how they were judged together."""
+
+    rule: int  # times that the support rule was loosened before
+    room: float  # in standard errors
+    policy: MixturePolicy  # draws one of them for each episode
+    objective: float  # as these episodes say
+    certificate: Certificate
+
+    @property
+    def passed(self) -> bool:
+        """Say whether it keeps all limits."""
+        return self.certificate.verdict == "pass"
+
+
+@dataclass(frozen=True, eq=False)
+class Climb:
+    """The rungs that were tried, in order; only the last may not have passed."""
+
+    rungs: tuple[Rung, ...]
+    explanation: str  # how far it went, and why no farther
+
+    @property
+    def passed(self) -> Rung | None:
+        """The boldest rung that passed; where several support rules were tried, the one that promises most of these."""
+        boldest = {rung.rule: rung for rung in self.rungs if rung.passed}
+        return min(boldest.values(), key=lambda rung: rung.objective, default=None)
+
+    @property
+    def policy(self) -> MixturePolicy | None:
+        """Its policy; None where nothing passed: keep to the policy that wrote the log."""
+        return None if self.passed is None else self.passed.policy
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """Its certificate, or that of the rung that did not pass; None where no policy could be tried."""
+        shown = self.passed or next(iter(self.rungs), None)
+        return None if shown is None else shown.certificate
+
+
+class _Fold:
+    """A part of the episodes, and policies learned from all others."""
+
+    def __init__(self, mine: Problem, others: Problem, learn: Learn, rules: Sequence[Support]) -> None:
+        self.mine, self.others, self.learn = mine, others, learn
+        learning, judging = len(Episodes.of(mine)), len(Episodes.of(others))
+        self.episodes, share = learning + judging, learning / (learning + judging)
+        self.rules = [replace(r, min_count=max(share * r.min_count, min(r.min_count, 1.0))) for r in rules]
+        self.errors: FloatArray = np.zeros(mine.n_constraints)  # (m,) expected of all folds together
+
+    def begin(self) -> bool:
+        """Take the strictest rule that leaves the usual room under the limits, or else the loosest that meets them."""
+        meets = None
+        while self.rules:
+            rule = self.rules[0]
+            if self.loosen():
+                meets = rule
+                if self.learned(USUAL * self.errors) is not None:
+                    return True
+        self.rules = [] if meets is None else [meets]
+        return self.loosen()
+
+    def loosen(self) -> bool:
+        """Go on to the next rule; False where there is none, or it cannot meet the limits."""
+        if not self.rules:
+            return False
+        self.support = self.rules.pop(0)
+        self.tables = Tables.of(self.mine, self.support)
+        self.rounds: Sequence[Round] = ()
+        policy = self.learned(np.zeros(self.mine.n_constraints))
+        if policy is None:
+            return False
+        self.errors = self.tables.said(self.mine, policy).each[:, 1:].std(axis=0) / np.sqrt(self.episodes)
+        return True
+
+    def learned(self, margins: FloatArray) -> Policy | None:
+        """Learn with margins (m,) under the limits; None where these cannot be met."""
+        aims = tuple(_tightened(c, margin) for c, margin in zip(self.mine.constraints, margins, strict=True))
+        solution = self.learn(replace(self.mine, constraints=aims), self.support, self.rounds)
+        self.rounds = solution.rounds
+        return None if solution.status is Status.INFEASIBLE else solution.policy
+
+
+def climb(
+    problem: Problem,
+    *,
+    learn: Learn | None = None,
+    supports: Sequence[Support] | None = None,
+    folds: int = FOLDS,
+    confidence: float = 0.95,
+    rooms: Sequence[float] = ROOMS,
+    look: int | None = None,
+    seed: int = 0,
+) -> Climb:
+    """Learn and judge bolder and bolder policies until one does not pass; finite states only.
+
+    All episodes serve to learn and to judge, none of them both for the same policy. With probability `confidence` the
+    policy that is returned keeps all limits, as far as an asymptotic guarantee goes. When the path under one support
+    rule has been climbed to its end, it goes on under the next.
+
+    learn: by default FQI and FQE with tables, prices by cutting planes
+    supports: rules to choose from inside each learning part, the strictest first
+    rooms: how far under the limits to aim, in standard errors, the farthest first
+    look: as in `certify`; a climb is one look
+    """
+    require_counts(folds=folds)
+    if folds < 2:
+        raise ArgumentError("folds is 1: nothing would be left to learn from, pass at least 2")
+    if not 0.5 < confidence < 1:
+        raise ArgumentError(f"confidence is {confidence}: it must lie above 0.5 and below 1")
+    if not problem.constraints:
+        raise ArgumentError("without constraints there is nothing to certify")
+    if list(rooms) != sorted(rooms, reverse=True):
+        raise ArgumentError(f"rooms is {tuple(rooms)}: give the farthest from the limits first")
+    few = enough_episodes(problem)
+    if not few.ok:
+        return Climb((), f"nothing was tried: {few.words}, {few.advice}")
+    rules = supports if supports is not None else [Support(min_count=least) for least in COUNTS]
+    parts = _folds(problem, folds, learn or TabularLearning(), rules, seed)
+    if not all(part.begin() for part in parts):
+        return Climb((), "nothing was tried: by what the log supports, no policy meets the limits in some fold of it")
+    rungs: list[Rung] = []
+    for rule, room, policies in _path(parts, rooms):
+        certificate, objective = _judged(problem, parts, policies, confidence=confidence, look=look, seed=seed)
+        rungs.append(Rung(rule, room, _mixed(policies, _shares(parts)), objective, certificate))
+        if not rungs[-1].passed:
+            break
+    return Climb(tuple(rungs), _in_words(rungs))
+
+
+def _path(parts: Sequence[_Fold], rooms: Sequence[float]) -> Iterator[tuple[int, float, list[Policy]]]:
+    """Yield the policies of all folds, the safest first; what cannot be aimed at is left out."""
+    for rule in count():
+        for room in (room for room in rooms if rule == 0 or room <= USUAL):
+            policies: list[Policy] = []
+            for part in parts:
+                policy = part.learned(room * part.errors)
+                if policy is None:
+                    break
+                policies.append(policy)
+            else:
+                yield rule, room, policies
+        if not all(part.loosen() for part in parts):
+            return
+
+
+def _judged(
+    problem: Problem,
+    parts: Sequence[_Fold],
+    policies: Sequence[Policy],
+    *,
+    confidence: float,
+    look: int | None,
+    seed: int,
+) -> tuple[Certificate, float]:
+    """Return the certificate of what draws one of the policies for each episode, and its objective."""
+    said = [part.tables.said(part.others, policy) for part, policy in zip(parts, policies, strict=True)]
+    weights = np.concatenate([Episodes.of(part.others).weights for part in parts])
+    each, error = np.concatenate([one.each for one in said]), spent(1 - confidence, look)
+    values = weights @ each / weights.sum()
+    interval = skewed((each - values)[:, 1:], values[1:], weights, error / problem.n_constraints)
+    share = float(_shares(parts) @ [one.unsupported for one in said])
+    checks = [
+        enough_episodes(problem),
+        seldom_unsupported(share, f"{share:.2%} of the policies' decisions have no evidence where they were learned"),
+        *_resting(problem, weights[:, None] * (each - values)[:, 1:], interval),
+    ]
+    checks += unvarying(problem, interval, checks, error)
+    certificate = certificate_of(
+        _mixed(policies, _shares(parts)),
+        problem,
+        interval,
+        checks,
+        method=METHOD,
+        guarantee="asymptotic",
+        confidence=confidence,
+        look=look,
+        seed=seed,
+    )
+    return certificate, float(values[0])
+
+
+def _resting(problem: Problem, influence: FloatArray, interval: Interval) -> list[Check]:
+    """Ask what spreads rest on, of the constraints that they decide."""
+    close = problem.limits - interval.estimates < CLEAR * interval.errors
+    return [deciding(influence[:, close], DECIDING)] if close.any() else []
+
+
+def _shares(parts: Sequence[_Fold]) -> FloatArray:
+    """(folds,) how much each fold counts."""
+    sizes = np.array([Episodes.of(part.others).weights.sum() for part in parts])
+    return np.asarray(sizes / sizes.sum())
+
+
+def _in_words(rungs: Sequence[Rung]) -> str:
+    if not rungs:
+        return "nothing was tried: no aim under the limits can be met"
+    last = rungs[-1]
+    if last.passed:
+        return f"all {len(rungs)} rungs pass, up to the limits themselves"
+    return (
+        f"{len(rungs) - 1} rungs pass; the next, {last.room:g} standard errors under the limits, does not: "
+        + last.certificate.reason
+    )
+
+
+def _mixed(policies: Sequence[Policy], shares: FloatArray) -> MixturePolicy:
+    members = [
+        (member, share * weight)
+        for policy, share in zip(policies, shares, strict=True)
+        for member, weight in members_of(policy)
+        if weight > 0
+    ]
+    return MixturePolicy(tuple(member for member, _ in members), frozen(np.array([weight for _, weight in members])))
+
+
+def _tightened(constraint: AtMost, margin: float) -> AtMost:
+    return replace(constraint, limit=float(constraint.limit - constraint.sign * margin))
+
+
+def _folds(problem: Problem, folds: int, learn: Learn, rules: Sequence[Support], seed: int) -> list[_Fold]:
+    episodes = Episodes.of(problem)
+    fold = folds_of(episodes, min(folds, max(len(episodes) // 2, 2)), np.random.default_rng(seed))
+    return [
+        _Fold(episodes.problem_of(problem, fold != one), episodes.problem_of(problem, fold == one), learn, rules)
+        for one in range(fold.max() + 1)
+    ]

@@ -1,0 +1,132 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bridle import FQE, FQI, AtMost, Problem, Support, Tabular, TabularMDP, TabularPolicy
+from bridle.errors import ArgumentError
+from bridle.evaluation import one_step
+from bridle.evaluation.one_step import Tables
+from problems import problem_of, random_log, random_mdp, random_policy, rows_of
+
+RNG = np.random.default_rng(0)
+MDP = random_mdp(5, n_states=12, n_actions=3, successors=3, ending=0.1, discount=0.95)
+UNIFORM = TabularPolicy.uniform(12, 3)
+
+
+def logged(seed, episodes, mdp=MDP):
+    log = mdp.simulate(UNIFORM, episodes=episodes, max_steps=40, rng=np.random.default_rng(seed))
+    return Problem(log, objective="c", constraints=[AtMost("g0", 1.0)], discount=mdp.discount)
+
+
+def true_values(policy):
+    return np.array(list(MDP.values(policy).values()))
+
+
+@pytest.mark.parametrize("discount", [0.9, 1.0])
+def test_by_their_own_tables_episodes_say_what_fqe_does(discount, monkeypatch):
+    monkeypatch.setattr(one_step, "BLOCKS", 1)  # there is nothing to correct: blocks would only be corrected by others
+    problem = problem_of(random_log(3), discount=discount)
+    policy = random_policy(3, problem.dataset)
+    said = Tables.of(problem, Support(1)).said(problem, policy)
+    values = FQE(Tabular())(problem, policy, rng=RNG)
+    assert said.each.mean(axis=0) == pytest.approx([values.objective, *values.constraints])
+    assert said.unsupported == 0
+
+
+def test_a_weight_of_two_is_an_episode_logged_twice(monkeypatch):
+    monkeypatch.setattr(one_step, "BLOCKS", 1)
+    log = random_log(4)
+    twice = np.flatnonzero(log.episodes < 20)
+    doubled = rows_of(
+        log,
+        np.concatenate([np.arange(len(log)), twice]),
+        episodes=np.concatenate([log.episodes, log.episodes[twice] + 1000]),
+        initial_states=None,
+        initial_weights=None,
+    )
+    weighed = rows_of(log, weights=np.where(log.episodes < 20, 2.0, 1.0), initial_states=None, initial_weights=None)
+    tables, policy = Tables.of(problem_of(random_log(5)), Support(1)), random_policy(4, log)
+    mean = []
+    for part in (problem_of(doubled), problem_of(weighed)):
+        own = Tables.of(part, Support(1)).said(part, policy).each
+        weights = np.ones(80) if len(own) == 80 else np.where(np.arange(60) < 20, 2.0, 1.0)
+        mean.append(np.average(own, axis=0, weights=weights))
+        assert tables.said(part, policy).each.shape == own.shape
+    assert mean[0] == pytest.approx(mean[1])
+
+
+def test_other_episodes_take_away_what_the_tables_have_wrong():
+    """The tables are of 60 episodes; over many of them, values corrected by other episodes are right on average."""
+    policy = TabularPolicy(np.random.default_rng(9).dirichlet(np.ones(3), 12))
+    truth, apart, scores = true_values(policy), [], []
+    for seed in range(150):
+        tables, judging = Tables.of(logged(seed, 60), Support(1)), logged(10_000 + seed, 200)
+        each = tables.said(judging, policy).each
+        apart.append(each.mean(axis=0) - truth)
+        scores.append(apart[-1] / (each.std(axis=0) / np.sqrt(200)))
+    error = np.std(apart, axis=0) / np.sqrt(len(apart))
+    assert (np.abs(np.mean(apart, axis=0)) < 3 * error).all()
+    assert np.std(scores, axis=0) == pytest.approx(1, abs=0.2)
+
+
+def waiting_room(n_states=4, n_actions=4, leave=0.3):
+    """Every step costs 1, and every action leads on as seldom as any other: what looks quicker is chance."""
+    transitions = np.zeros((n_states, n_actions, n_states))
+    for state in range(n_states):
+        transitions[state, :, state] = 1 - leave
+        transitions[state, :, min(state + 1, n_states - 1)] += leave if state + 1 < n_states else 0.0
+    costs = {name: np.ones((n_states, n_actions)) for name in ("c", "g0")}
+    return TabularMDP(transitions, costs, np.eye(n_states)[0], 1.0)
+
+
+def test_of_a_policy_that_the_tables_chose_visits_must_be_corrected_too(monkeypatch):
+    """It looks quick, and as if it came to few steps: the first term leaves a share of that, the second less."""
+    room, uniform = waiting_room(), TabularPolicy.uniform(4, 4)
+    truth = room.values(uniform)["c"]
+
+    def problem(seed, episodes):
+        log = room.simulate(uniform, episodes=episodes, max_steps=1000, rng=np.random.default_rng(seed))
+        return Problem(log, objective="c", constraints=[AtMost("g0", 1.0)], discount=1.0)
+
+    cases = []
+    for seed in range(100):
+        mine, judging = problem(seed, 100), problem(10_000 + seed, 200)
+        cases.append((mine, judging, FQI(Tabular())(mine, np.zeros(1), rng=RNG)))
+
+    def bias():
+        said = [Tables.of(mine, Support(1)).said(judging, policy).each[:, 0] for mine, judging, policy in cases]
+        return np.mean([each.mean() for each in said]) - truth
+
+    claimed = np.mean([FQE(Tabular())(mine, policy, rng=RNG).objective for mine, _, policy in cases]) - truth
+    twice = bias()
+    monkeypatch.setattr(one_step, "BLOCKS", 1)
+    once = bias()
+    assert claimed < 2 * once < 0
+    assert abs(twice) < 0.5 * abs(once)
+
+
+def test_what_has_no_evidence_costs_the_dearest_step_and_then_what_the_worst_state_does():
+    problem = problem_of(random_log(3), discount=1.0)
+    tables = Tables.of(problem, Support(1))
+    policy = random_policy(3, problem.dataset)
+    known = Tables.of(problem, Support(1)).said(problem, policy)
+    evidence = tables.evidence.copy()
+    evidence[0] = False
+    blind = replace(tables, evidence=evidence).said(problem, policy)
+    assert blind.unsupported > 0
+    assert (blind.each.mean(axis=0) > known.each.mean(axis=0)).all()
+    assert (blind.each.mean(axis=0) < known.each.mean(axis=0) + problem.worst).all()
+
+
+def test_tables_need_finite_states():
+    log = random_log(0)
+    features = rows_of(
+        log,
+        states=np.eye(6)[log.states],
+        next_states=np.eye(6)[log.next_states],
+        initial_states=np.eye(6)[log.initial_states],
+        n_states=None,
+    )
+    with pytest.raises(ArgumentError, match="finite states"):
+        Tables.of(problem_of(features), Support(1))
