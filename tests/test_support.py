@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from bridle import Dataset, Neural, Support, Trees, storage
-from bridle.errors import ArgumentError
+from bridle import FQE, FQI, Dataset, Neural, Problem, Support, Tabular, Trees, storage
+from bridle.errors import ArgumentError, EndlessPolicyError
 
 
 def finite_log(counts):
@@ -35,6 +35,39 @@ COUNTS = np.array([[5, 20, 0], [3, 0, 4], [0, 0, 0]])
 def test_finite_states_count_occurrences(minimum, expected):
     mask = Support(min_count=minimum).fit(finite_log(COUNTS))
     assert mask.allowed(np.arange(3)).astype(int).tolist() == expected
+
+
+def waiting_log(starts=(0,)):
+    """From state 0, action 0 was seen to stay or to end, action 1 to stay alone, and to lead to 1; 1 was never left."""
+    rows = [(0, 0, 0, 0), (0, 0, 0, 1), (0, 1, 0, 0), (0, 2, 1, 0), (1, 0, 1, 0)]
+    states, actions, following, ends = map(list, zip(*rows, strict=True))
+    return Dataset.from_arrays(
+        states=states,
+        actions=actions,
+        next_states=following,
+        costs={"c": np.ones(5)},
+        terminals=ends,
+        episodes=np.arange(5),
+        initial_states=list(starts),
+        n_actions=3,
+    )
+
+
+def test_at_discount_one_what_only_stays_is_no_evidence():
+    problem = Problem(waiting_log(), objective="c", constraints=[], discount=1.0)
+    assert Support().of(problem).allowed(np.arange(2)).tolist() == [[True, False, True], [False] * 3]
+    rng = np.random.default_rng(0)
+    policy = FQI(Tabular())(problem, np.zeros(0), rng=rng)
+    assert policy.actions(np.array([0])) == [0]
+    assert FQE(Tabular())(problem, policy, rng=rng).objective == pytest.approx(2)  # half of the time it stays
+    patient = Problem(waiting_log(), objective="c", constraints=[], discount=0.9)
+    assert Support().of(patient).allowed(np.arange(2)).tolist() == [[True] * 3, [True, False, False]]
+
+
+def test_at_discount_one_starts_that_were_never_left_are_named():
+    problem = Problem(waiting_log(starts=(0, 1)), objective="c", constraints=[], discount=1.0)
+    with pytest.raises(EndlessPolicyError, match="circle for ever"):
+        FQI(Tabular())(problem, np.zeros(0), rng=np.random.default_rng(0))
 
 
 def feature_log(n=4000, seed=0):

@@ -98,6 +98,7 @@ def test_what_cannot_be_exported_is_named(ward, form):
     done = bridle_command("export", folder / "run", "--format", form)
     assert done.code == 2
     assert "cannot be written without code" in done.err
+    assert "BoundedQ" not in done.err
     assert not (folder / "run" / f"policy.{form}").exists()
 
 

@@ -149,6 +149,34 @@ def test_every_round_is_announced_once():
     assert [played.index for played in seen] == list(range(1, len(solution.rounds) + 1))
 
 
+def test_what_other_limits_found_need_not_be_found_again():
+    """A frontier: best responses do not depend on the limits, so those of one point serve the next."""
+    first = run()
+    tighter = [AtMost(c.cost, 0.97 * c.limit) for c in LIMITS]
+    exact = MDP.optimum(objective="c", constraints=tighter)
+    seen = []
+    again = run(exact_problem(MDP, tighter), known=first.rounds, on_round=seen.append)
+    assert again.status == "converged"
+    assert again.values["c"] == pytest.approx(exact.values["c"], abs=1e-5)
+    assert [played.index for played in seen] == list(range(len(first.rounds) + 1, len(again.rounds) + 1))
+    fresh = run(exact_problem(MDP, tighter))
+    assert len(seen) < len(fresh.rounds)
+    assert again.lower_bound <= exact.values["c"] + 1e-9
+
+
+def test_limits_that_known_policies_already_meet_need_no_new_one():
+    first, seen = run(), []
+    again = run(known=first.rounds, on_round=seen.append)
+    assert seen == []
+    assert again.values == pytest.approx(first.values)
+    assert again.gap == pytest.approx(first.gap, abs=1e-9)
+
+
+def test_a_checkpoint_knows_of_nothing_else(tmp_path):
+    with pytest.raises(ArgumentError, match="either checkpoint or known"):
+        run(known=run().rounds, checkpoint=tmp_path / "run")
+
+
 def test_a_log_that_shows_too_little_is_solved_within_what_it_shows():
     log = random_log(5, episodes=8)
     solution = run(problem_of(log, limits=(3.0, 3.0)))

@@ -11,6 +11,7 @@ from bridle.arrays import FloatArray, IntArray, frozen
 from bridle.encoding import Encoding
 from bridle.errors import StorageError
 from bridle.functions import LinearQ, OneHot, Polynomial, TabularQ
+from bridle.iteration import BoundedQ
 from bridle.policies import GreedyPolicy, SoftminPolicy, TabularPolicy, members_of
 from bridle.protocols import Policy
 from bridle.support import BehaviourMask, CountMask, EveryAction
@@ -142,7 +143,7 @@ def _rule(policy: Policy) -> LinearMember:
         case _:
             raise _inexpressible(type(policy).__name__)
     if not isinstance(q, LinearQ):
-        raise _inexpressible(type(q).__name__)
+        raise _inexpressible(type(q.q if isinstance(q, BoundedQ) else q).__name__)
     if not isinstance(q.features, Polynomial):
         raise _inexpressible(f"the feature map {getattr(q.features, '__name__', type(q.features).__name__)}")
     if not isinstance(support, BehaviourMask | EveryAction | None):
