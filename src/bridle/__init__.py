@@ -1,7 +1,7 @@
 """bridle: learn a policy from logged decisions, minimise one cost, keep the others under their limits."""
 
 from bridle.best_response import FQI, LSPI
-from bridle.certification import Certificate, Climb, certify, climb
+from bridle.certification import Certificate, Climb, Rung, certify, climb
 from bridle.dataset import Dataset
 from bridle.deploy import load_policy
 from bridle.errors import BridleError
@@ -67,6 +67,7 @@ __all__ = [
     "Problem",
     "Regressor",
     "Round",
+    "Rung",
     "SoftminPolicy",
     "Solution",
     "Status",

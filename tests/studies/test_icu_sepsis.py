@@ -16,8 +16,9 @@ from bridle.errors import BridleError
 from bridle.studies import sepsis, sepsis_study
 from bridle.studies.reproduce import reproduce
 from bridle.studies.sepsis import DEAD, DEATH, DRUGS, FLUIDS, Departures, Logged
+from bridle.studies.sepsis_found import Found, Judged
 from bridle.studies.sepsis_study import IcuSepsis
-from bridle.studies.sepsis_study_page import Found, Judged, findings
+from bridle.studies.sepsis_study_page import findings
 
 installed = pytest.mark.skipif(
     importlib.util.find_spec("icu_sepsis") is None, reason=f"the matrices are missing: {sepsis.INSTALL}"

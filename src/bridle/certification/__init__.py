@@ -2,8 +2,8 @@
 
 from bridle.certification.certificate import Certificate
 from bridle.certification.certify import certify
-from bridle.certification.climb import Climb, climb
+from bridle.certification.climb import Climb, Rung, climb
 from bridle.certification.methods import METHODS, Fitted, Sampled
 from bridle.certification.split import split_episodes
 
-__all__ = ["METHODS", "Certificate", "Climb", "Fitted", "Sampled", "certify", "climb", "split_episodes"]
+__all__ = ["METHODS", "Certificate", "Climb", "Fitted", "Rung", "Sampled", "certify", "climb", "split_episodes"]

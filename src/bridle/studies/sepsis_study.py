@@ -8,12 +8,12 @@ from typing import Self
 
 import numpy as np
 
-from bridle import FQE, FQI, CuttingPlane, Dataset, Problem, Round, Solution, Support, Tabular, climb, solve
+from bridle import FQE, FQI, CuttingPlane, Dataset, Problem, Round, Rung, Solution, Support, Tabular, climb, solve
 from bridle.arrays import require_counts
-from bridle.certification.climb import Rung
 from bridle.studies import sepsis
 from bridle.studies.sepsis import DEATH, DISCOUNT, Departures, Logged
-from bridle.studies.sepsis_study_page import Found, Judged, Optimal, Plugged, Step, findings
+from bridle.studies.sepsis_found import Found, Judged, Optimal, Plugged, Step
+from bridle.studies.sepsis_study_page import findings
 from bridle.studies.study import Findings, Tell, each
 
 FIRST_LOG = 5000  # added to the seed: settings were tried on logs before these
