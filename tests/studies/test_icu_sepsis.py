@@ -2,7 +2,6 @@
 
 import importlib.metadata
 import importlib.util
-import json
 import sys
 from dataclasses import replace
 from unittest import mock
@@ -156,19 +155,6 @@ def test_a_rule_is_scaled_without_its_mask_being_lost():
     assert scaled.admissible is rule.admissible
     assert "4 times" in scaled.words(finite=True)
     assert hash(scaled) != hash(rule)
-
-
-@installed
-def test_the_quick_study_holds_and_its_numbers_are_json(tmp_path):
-    done = reproduce(IcuSepsis.quick(), tmp_path, name="icu-sepsis", command="")
-    assert [claim for claim in done.findings.claims if not claim.holds] == []
-    results = json.loads((tmp_path / "results.json").read_text())
-    assert results["numbers"]["icu-sepsis"] == importlib.metadata.version(sepsis.PACKAGE)
-    (log,) = results["numbers"]["logs"]
-    assert log["certified"]
-    assert log["bounds"][FLUIDS] <= results["numbers"]["limits"][FLUIDS]
-    assert log["climbed"][0]["passed"]
-    assert {picture.name for picture in done.findings.pictures} == {"frontier", "logs", "at-the-limit", "climb"}
 
 
 @installed

@@ -7,6 +7,7 @@ import math
 import platform
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +30,7 @@ from bridle.studies.study import Claim, Findings, Study, Tell
 
 RESULTS, PAGE = "results.json", "index.html"
 MORE = ("bridle", "gymnasium", "joblib", "matplotlib")  # packages that a study's numbers depend on besides a run's
-NETWORKS = "torch"
+SOME = ("torch", "icu-sepsis")  # which not every study needs
 
 STUDIES: dict[str, type[Study]] = {
     "frozen-lake": FrozenLakeOfThePaper,
@@ -119,13 +120,11 @@ def _change(kind: type, change: str) -> tuple[str, Any]:
 
 def _versions() -> dict[str, str]:
     """Return the versions that the numbers depend on, of what is installed."""
-    found = (
-        {"python": platform.python_version()} | versions() | {name: importlib.metadata.version(name) for name in MORE}
-    )
-    try:
-        return found | {NETWORKS: importlib.metadata.version(NETWORKS)}
-    except importlib.metadata.PackageNotFoundError:  # not every study needs it
-        return found
+    found = {"python": platform.python_version()} | versions()
+    for name in (*MORE, *SOME):
+        with suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
 
 
 def _results(done: Reproduction) -> dict[str, Any]:

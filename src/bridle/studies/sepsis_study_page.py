@@ -1,6 +1,5 @@
 """What the study of sepsis shows of what it found: claims, tables, pictures."""
 
-import importlib.metadata
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
-from bridle.studies.sepsis import DRUGS, PACKAGE
+from bridle.studies.sepsis import DRUGS
 from bridle.studies.sepsis_found import Found, Optimal, survival
 from bridle.studies.sepsis_pictures import pictures
 from bridle.studies.study import Claim, Findings, Table
@@ -120,7 +119,6 @@ def _most(logs: int) -> int:
 
 def _numbers(found: Found) -> dict[str, Any]:
     return {
-        "icu-sepsis": importlib.metadata.version(PACKAGE),
         "clinicians": found.clinicians,
         "limits": found.limits,
         "exact": [asdict(one) for one in found.exact],
