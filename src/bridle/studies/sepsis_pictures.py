@@ -186,9 +186,11 @@ def _climb_picture(found: Found) -> Picture:
         place.set_xlabel("room aimed at, standard errors")
     _same_heights(axes[:-1])
     axes[-1].set_title("true survival")
-    _legend(
-        axes[-1], [(f"{one.episodes:,}", colour) for one, colour in zip(firsts, SIZES, strict=False)], at=(0.98, 0.3)
-    )
+    ends = [
+        (f"{one.episodes:,}", survival(one.climbed[-1].true), colour)
+        for one, colour in zip(firsts, SIZES, strict=False)
+    ]
+    label_ends(axes[-1], ends)
     caption = (
         "One log of each size: policies that aim ever closer at the limit (dotted) are judged in turn, until one does "
         "not pass (grey); the last that did is deployed. Bars: estimate to bound; dots: truth."
