@@ -193,3 +193,13 @@ def test_compression_by_sorting_equals_compression_by_bins(monkeypatch):
         assert dense.states.tolist() == sparse.states.tolist()
         assert dense.weights == pytest.approx(sparse.weights, rel=1e-12)
         assert dense.costs == pytest.approx(sparse.costs, rel=1e-12)
+
+
+def test_a_part_begins_as_its_episodes_do_unless_other_starts_were_given():
+    log = random_log(0)
+    chosen = np.asarray(log.episodes) < 20
+    assert log.own_starts
+    assert log.part(chosen).initial_states.tolist() == log.initial_states[:20].tolist()
+    given = rows_of(log, initial_states=np.array([3]), initial_weights=np.ones(1))
+    assert not given.own_starts
+    assert given.part(chosen).initial_states.tolist() == [3]

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from bridle import FQE, FQI, Dataset, Neural, Problem, Support, Tabular, Trees, storage
+from bridle import FQE, FQI, Dataset, Neural, Problem, Support, Tabular, TabularPolicy, Trees, storage
 from bridle.errors import ArgumentError, EndlessPolicyError
+from bridle.evaluation.refits import Refits
 
 
 def finite_log(counts):
@@ -53,15 +54,38 @@ def waiting_log(starts=(0,)):
     )
 
 
-def test_at_discount_one_what_only_stays_is_no_evidence():
+def test_at_discount_one_what_only_stays_is_not_chosen():
     problem = Problem(waiting_log(), objective="c", constraints=[], discount=1.0)
-    assert Support().of(problem).allowed(np.arange(2)).tolist() == [[True, False, True], [False] * 3]
+    assert Support().choices(problem).allowed(np.arange(2)).tolist() == [[True, False, True], [False] * 3]
     rng = np.random.default_rng(0)
     policy = FQI(Tabular())(problem, np.zeros(0), rng=rng)
     assert policy.actions(np.array([0])) == [0]
     assert FQE(Tabular())(problem, policy, rng=rng).objective == pytest.approx(2)  # half of the time it stays
     patient = Problem(waiting_log(), objective="c", constraints=[], discount=0.9)
-    assert Support().of(patient).allowed(np.arange(2)).tolist() == [[True] * 3, [True, False, False]]
+    assert Support().choices(patient).allowed(np.arange(2)).tolist() == [[True] * 3, [True, False, False]]
+
+
+def test_at_discount_one_whoever_stays_is_valued_as_logged():
+    """Of 11 decisions one ended the episode and ten stayed, one action each: nobody knows better than their mean."""
+    log = Dataset.from_arrays(
+        states=np.zeros(20, dtype=int),
+        actions=np.tile([1, 0], 10),
+        next_states=np.zeros(20, dtype=int),
+        costs={"c": np.tile([0.0, 0.1], 10)},
+        terminals=np.tile([0, 1], 10),
+        episodes=np.repeat(np.arange(10), 2),
+    )
+    problem = Problem(log, objective="c", constraints=[], discount=1.0)
+    values = FQE(Tabular())(problem, TabularPolicy(np.array([[0.5, 0.5]])), rng=np.random.default_rng(0))
+    assert values.objective == pytest.approx(0.1)
+
+
+def test_at_discount_one_a_policy_is_valued_at_its_worst_where_it_was_never_seen_to_end():
+    problem = Problem(waiting_log(), objective="c", constraints=[], discount=1.0)
+    leaves = TabularPolicy(np.array([[0.5, 0.0, 0.5], [1.0, 0.0, 0.0]]))
+    value = FQE(Tabular())(problem, leaves, rng=np.random.default_rng(0)).objective
+    assert value == pytest.approx((1 + 0.5 * problem.worst[0]) / 0.75)  # a quarter of the time it stays
+    assert Refits.of(problem, leaves, Tabular()).point()[0][0] == pytest.approx(value)
 
 
 def test_at_discount_one_starts_that_were_never_left_are_named():

@@ -8,13 +8,14 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from bridle.arrays import Array, FloatArray
+from bridle.arrays import Array, FloatArray, frozen
 from bridle.errors import ArgumentError
 from bridle.iteration import MAX_ITERATIONS, SETTLED, change_of
 from bridle.policies import GreedyPolicy, members_of, probabilities_of
 from bridle.problem import Problem, Values
 from bridle.protocols import ActionMask, Design, Dynamics, ExactDesign, FunctionClass, Policy, QFunction
-from bridle.termination import require_end
+from bridle.support import CountMask
+from bridle.termination import circle_apart, require_end
 
 
 class QEvaluation(Protocol):
@@ -73,12 +74,12 @@ def evaluate_fixed_point(
     problem: Problem, policy: Policy, dynamics: Dynamics, evidence: ActionMask, *, require_contraction: bool
 ) -> QFunction:
     """Return the Q that the evaluation of a policy runs to, for all costs at once."""
+    if problem.discount == 1:
+        evidence = _of_ends(problem, policy, evidence)
 
     def supported(states: Array) -> FloatArray:
         return policy.probabilities(states) * evidence.allowed(states)
 
-    if problem.discount == 1:
-        _require_policy_ends(problem, supported)
     costs, _ = evaluation_targets(problem, policy, evidence)
     return dynamics.evaluate(costs, supported, require_contraction=require_contraction)
 
@@ -191,13 +192,23 @@ def _require_all_end(problem: Problem, support: ActionMask) -> None:
     problem.once(("all policies end", support), check)
 
 
-def _require_policy_ends(problem: Problem, supported: Callable[[Array], FloatArray]) -> None:
+def _of_ends(problem: Problem, policy: Policy, evidence: ActionMask) -> ActionMask:
+    """Deny a policy evidence in states from which it was never seen to end: what follows is valued at its worst.
+
+    Raises where episodes begin there: such a policy has no value.
+    """
     rows = problem.transitions
     if rows.n_states is None:
-        return
-    table = supported(np.arange(rows.n_states))
+        return evidence  # found out by the spectrum of the regression instead
+    allowed = evidence.allowed(np.arange(rows.n_states))
+    table = policy.probabilities(np.arange(rows.n_states)) * allowed
     gives_up = table.sum(axis=1) < 1 - 1e-9  # some probability on what has no evidence: valued, not followed
     taken = table[rows.states, rows.actions] > 0
     ends = (rows.terminals | gives_up[rows.states])[taken]
     states, next_states = rows.states[taken], rows.next_states[taken]
-    require_end(states, np.zeros_like(states), next_states, ends, n_states=rows.n_states, who="this policy")
+    circle = circle_apart(states, next_states, ends, rows.initial_states, n_states=rows.n_states)
+    if not circle.size:
+        return evidence
+    narrowed = allowed.copy()
+    narrowed[circle] = False
+    return CountMask(frozen(narrowed))

@@ -289,9 +289,20 @@ class Dataset:
         chosen: dict[str, Any] = {name: frozen_states(getattr(self, name)[rows]) for name in (*always, *optional)}
         return replace(self, **chosen)
 
+    @cached_property
+    def own_starts(self) -> bool:
+        """Whether the initial states are those that the episodes begin in, and not others that were given."""
+        first = self.first_rows()
+        given, weights = self.initial_states, self.initial_weights
+        return len(given) == first.size and np.array_equal(
+            _sorted(given, weights), _sorted(self.states[first], self.weights[first])
+        )
+
     def part(self, rows: BoolArray) -> "Dataset":
-        """Return the chosen rows, which are whole episodes, with their own initial states."""
+        """Return the chosen rows, which are whole episodes, with their own initial states unless others were given."""
         chosen = self.select(rows)
+        if not self.own_starts:
+            return chosen
         first = chosen.first_rows()
         starts, weights = frozen_states(chosen.states[first]), frozen(chosen.weights[first])
         return replace(chosen, initial_states=starts, initial_weights=weights)
@@ -302,6 +313,12 @@ def _hash(array: Array, digest: "hashlib._Hash") -> "hashlib._Hash":
     for part in chunks(array):
         digest.update(np.ascontiguousarray(part).data)
     return digest
+
+
+def _sorted(states: Array, weights: FloatArray) -> FloatArray:
+    """(n, d + 1) states and their shares, row by row in one order."""
+    rows = np.column_stack([np.asarray(states).reshape(len(states), -1), weights / weights.sum()])
+    return np.asarray(rows[np.lexsort(rows.T)])
 
 
 def _episode_order(episodes: IntArray, steps: IntArray | None) -> IntArray:

@@ -26,7 +26,7 @@ class Support:
     behaviour: the function class it is estimated by, which regresses whether each action was taken (trees, or a network
         for images); by default a logistic model.
     Where no action of a logged state comes up to that, those that come closest are allowed. At discount 1, what was
-    only ever seen to stay in its state is no evidence: it does not say where it leads.
+    only ever seen to stay in its state is not chosen: nothing says where it leads.
     """
 
     min_count: float = 1
@@ -46,8 +46,14 @@ class Support:
         return f"an action must have been logged {self.min_count:g} times or more in a state"
 
     def of(self, problem: Problem) -> ActionMask:
-        """Return the supported actions of a problem's transitions (computed once per problem)."""
-        return problem.once(self, lambda: self.fit(_telling(problem)))
+        """Return the actions with evidence in a problem's transitions (computed once per problem)."""
+        return problem.once(self, lambda: self.fit(problem.transitions))
+
+    def choices(self, problem: Problem) -> ActionMask:
+        """Return the actions that a policy may choose: those with evidence, of what leads anywhere."""
+        if problem.discount < 1 or problem.transitions.n_states is None:
+            return self.of(problem)
+        return problem.once(("choices", self), lambda: self.fit(_leading(problem.transitions)))
 
     def fit(self, dataset: Dataset) -> ActionMask:
         """Count, or estimate the behaviour policy."""
@@ -70,15 +76,16 @@ class Support:
         return CountMask(frozen((counts > 0) & (counts >= needed)))
 
 
-def _telling(problem: Problem) -> Dataset:
-    """Return a problem's transitions; at discount 1, if starts can spare them, without pairs that only stayed."""
-    rows = problem.transitions
-    if problem.discount < 1 or rows.n_states is None:
-        return rows
-    pair = rows.states * rows.n_actions + rows.actions
-    leaves = np.bincount(pair, rows.terminals | (rows.next_states != rows.states), rows.n_states * rows.n_actions) > 0
-    known = np.isin(rows.initial_states, rows.states[leaves[pair]])
-    return rows if leaves[pair].all() or not known.all() else rows.select(leaves[pair])
+def _leading(rows: Dataset) -> Dataset:
+    """Leave out the pairs that were only ever seen to stay, but for starts that have no other."""
+    n_states, n_actions = int(rows.n_states or 0), rows.n_actions
+    pair = rows.states * n_actions + rows.actions
+    leads = np.bincount(pair, rows.terminals | (rows.next_states != rows.states), n_states * n_actions) > 0
+    bound = np.zeros(n_states, dtype=bool)
+    bound[rows.initial_states] = True
+    bound &= ~leads.reshape(n_states, n_actions).any(axis=1)
+    kept = leads[pair] | bound[rows.states]
+    return rows if kept.all() else rows.select(kept)
 
 
 def behaviour_policy(dataset: Dataset) -> Policy:

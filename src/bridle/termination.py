@@ -33,6 +33,22 @@ def endless_states(
     return np.flatnonzero(choices)
 
 
+def circle_apart(
+    states: IntArray, next_states: IntArray, ends: BoolArray, starts: IntArray, *, n_states: int
+) -> IntArray:
+    """Return the states in which a policy that makes these moves circles for ever; raise where episodes begin there."""
+    moves = (
+        states,
+        np.zeros_like(states),
+        next_states,
+        ends,
+    )  # of all actions together, as a randomised policy takes them
+    circle = endless_states(*moves, n_states=n_states)
+    if np.isin(circle, starts).any():
+        require_end(*moves, n_states=n_states, who="this policy")
+    return circle
+
+
 def require_end(
     states: IntArray, actions: IntArray, next_states: IntArray, ends: BoolArray, *, n_states: int, who: str
 ) -> None:

@@ -3,11 +3,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from bridle import AtMost, Problem, Support, TabularPolicy, climb
-from bridle.certification.climb import TabularLearning
+from bridle import AtLeast, AtMost, Dataset, Problem, Support, TabularPolicy, certify, climb
 from bridle.errors import ArgumentError
 from bridle.evaluation.episodes import Episodes
-from problems import random_mdp
+from bridle.evaluation.one_step import Tables
+from problems import random_mdp, rows_of
 
 MDP = random_mdp(2, n_states=8, n_actions=3, successors=3, ending=0.15, discount=0.95)
 UNIFORM = TabularPolicy.uniform(8, 3)
@@ -30,13 +30,13 @@ def climbed(seed):
 def test_limits_are_kept_and_most_of_what_can_be_gained_is():
     best, logged = MDP.optimum(objective="c", constraints=[AtMost("g0", LIMIT)]).values["c"], MDP.values(UNIFORM)["c"]
     gained, broken = [], 0
-    for seed in range(20):
-        found = climb(problem_of(seed), rooms=(3.0, 1.5), folds=3, seed=seed)
+    for seed in range(12):
+        found = climb(problem_of(seed), rooms=(3.0, 2.0, 1.0), folds=3, seed=seed)
         values = MDP.values(found.policy or UNIFORM)
         broken += found.policy is not None and values["g0"] > LIMIT
         gained.append((logged - values["c"]) / (logged - best))
-    assert broken <= 3  # of 20 at 5 %: more in 1.6 % of all such tests
-    assert np.mean(gained) > 0.8
+    assert broken <= 2  # of 12 at 5 %: more in 2 % of all such tests
+    assert np.mean(gained) > 0.7
 
 
 def test_a_path_leads_from_the_safest_aim_to_the_first_that_does_not_pass():
@@ -63,19 +63,113 @@ def test_of_what_passed_the_boldest_is_returned_with_its_certificate():
     assert certificate.dataset == problem_of(0).dataset.fingerprint
 
 
-def test_no_policy_is_judged_by_what_it_was_learned_from():
-    seen = []
+def test_no_policy_is_judged_by_what_it_was_learned_from(monkeypatch):
+    learned, judged = [], []
+    tables, said = Tables.of.__func__, Tables.said
 
-    class Watched(TabularLearning):
-        def __call__(self, problem, support, known):
-            seen.append(set(Episodes.of(problem).labels))
-            return super().__call__(problem, support, known)
+    def watched_of(cls, problem, support):
+        made = tables(cls, problem, support)
+        learned.append((made, set(Episodes.of(problem).labels)))
+        return made
 
+    def watched_said(self, problem, policy):
+        mine = next(labels for made, labels in learned if made is self)
+        judged.append((mine, set(Episodes.of(problem).labels)))
+        return said(self, problem, policy)
+
+    monkeypatch.setattr(Tables, "of", classmethod(watched_of))
+    monkeypatch.setattr(Tables, "said", watched_said)
     everything = set(Episodes.of(problem_of(0)).labels)
-    climb(problem_of(0), learn=Watched(), folds=4, seed=0)
-    left_out = {frozenset(everything - learned) for learned in seen}
-    assert sorted(map(len, left_out)) == [100] * 4
-    assert frozenset.union(*left_out) == everything
+    found = climb(problem_of(0), folds=4, rooms=(3.0, 2.0), seed=0)
+    others = [(mine, theirs) for mine, theirs in judged if mine != theirs]  # of its own: the error that is expected
+    assert len(others) == 4 * len(found.rungs)
+    for mine, theirs in others:
+        assert mine.isdisjoint(theirs)
+        assert mine | theirs == everything
+        assert len(theirs) == 100
+
+
+def test_at_least_is_at_most_of_the_negative():
+    problem = problem_of(0)
+    log = problem.dataset.with_costs({"c": problem.dataset.cost("c"), "gain": -problem.dataset.cost("g0")})
+    turned = Problem(log, objective="c", constraints=[AtLeast("gain", -LIMIT)], discount=0.95)
+    ours, theirs = (climb(p, folds=3, rooms=(2.0, 1.0), seed=0) for p in (problem, turned))
+    assert len(ours.rungs) == len(theirs.rungs) > 0
+    for one, other in zip(ours.rungs, theirs.rungs, strict=True):
+        assert other.certificate.bounds["gain"] == pytest.approx(-one.certificate.bounds["g0"])
+        assert other.certificate.verdict == one.certificate.verdict
+
+
+def test_several_limits_share_the_error():
+    problem = problem_of(0)
+    log = problem.dataset.with_costs({n: problem.dataset.cost(n) for n in ("c", "g0")} | {"g1": log_of(problem)})
+    one = climb(problem, folds=3, rooms=(2.0,), seed=0).rungs[0].certificate
+    both = Problem(log, objective="c", constraints=[AtMost("g0", LIMIT), AtMost("g1", 1e3)], discount=0.95)
+    two = climb(both, folds=3, rooms=(2.0,), seed=0).rungs[0].certificate
+    assert two.bounds["g0"] > one.bounds["g0"]
+    assert two.estimates["g0"] == pytest.approx(one.estimates["g0"], rel=0.02)
+
+
+def log_of(problem):
+    return np.random.default_rng(0).random(len(problem.dataset))
+
+
+def test_starts_that_were_given_are_judged_by():
+    """Half of the episodes begin in the dear state; asked about that one alone, nothing is certified."""
+    rng = np.random.default_rng(0)
+    states = np.arange(400) % 2
+    log = Dataset.from_arrays(
+        states=states,
+        actions=rng.integers(0, 2, 400),
+        next_states=states,
+        costs={"c": rng.random(400), "g0": np.where(states == 1, 0.6, 0.1) + 0.1 * rng.random(400)},
+        terminals=np.ones(400),
+        episodes=np.arange(400),
+        initial_states=[1],
+    )
+    limit = [AtMost("g0", 0.5)]
+    found = climb(Problem(log, objective="c", constraints=limit, discount=0.9), rooms=(2.0,), seed=0)
+    assert found.policy is None
+    own = rows_of(log, initial_states=None, initial_weights=None)
+    assert climb(Problem(own, objective="c", constraints=limit, discount=0.9), rooms=(2.0,), seed=0).policy is not None
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_cost_that_few_episodes_could_have_shown_is_not_certified(seed):
+    """Action 1 is logged in 1 % of 5000 episodes and costs 0.02 on average: that none of them paid proves little."""
+    rng = np.random.default_rng(seed)
+    actions = (rng.random(5000) < 0.01).astype(int)
+    log = Dataset.from_arrays(
+        states=np.zeros(5000, dtype=int),
+        actions=actions,
+        next_states=np.zeros(5000, dtype=int),
+        costs={"c": 1.0 - actions, "g0": np.where(actions == 1, 0.0, rng.random(5000) < 0.001)},
+        terminals=np.ones(5000),
+        episodes=np.arange(5000),
+    )
+    problem = Problem(log, objective="c", constraints=[AtMost("g0", 0.01, range=(0, 1))], discount=0.9)
+    found = climb(problem, seed=seed)
+    assert all(rung.policy.probabilities(np.array([0]))[0, 1] < 0.5 for rung in found.rungs if rung.passed)
+    whole = certify(TabularPolicy(np.array([[0.0, 1.0]])), log, constraints=problem.constraints, discount=0.9)
+    assert whole.verdict == "inconclusive"
+
+
+def test_a_fold_that_cannot_tell_how_episodes_end_is_named():
+    """Only one episode ever left the circle of two states that it begins in."""
+    rows = [(e, t, t % 2, 0, 1 - t % 2, False) for e in range(40) for t in range(4)] + [(40, 0, 0, 1, 0, True)]
+    episodes, steps, states, actions, following, ends = map(np.array, zip(*rows, strict=True))
+    log = Dataset.from_arrays(
+        states=states,
+        actions=actions,
+        next_states=following,
+        costs={"c": np.ones(len(rows)), "g0": np.ones(len(rows))},
+        terminals=ends,
+        episodes=episodes,
+        steps=steps,
+    )
+    found = climb(Problem(log, objective="c", constraints=[AtMost("g0", 99.0)], discount=1.0))
+    assert found.policy is None
+    assert "without one of its folds, at discount 1" in found.explanation
 
 
 def test_the_same_seed_gives_the_same_climb():
@@ -86,7 +180,7 @@ def test_the_same_seed_gives_the_same_climb():
 def test_limits_that_bind_nothing_are_climbed_up_to():
     found = climb(problem_of(0, limit=2 * FREE), rooms=(2.0, 0.0), folds=3, seed=0)
     assert found.rungs[-1].passed
-    assert found.explanation == f"all {len(found.rungs)} rungs pass, up to the limits themselves"
+    assert found.explanation == f"all {len(found.rungs)} rungs pass, up to 0 standard errors under the limits"
     assert MDP.values(found.policy)["c"] < 1.1 * MDP.optimum(objective="c").values["c"]
 
 
@@ -99,7 +193,7 @@ def test_limits_that_cannot_be_met_are_not_tried():
 def test_a_few_episodes_prove_nothing():
     found = climb(problem_of(0, episodes=20), seed=0)
     assert found.policy is None
-    assert "20 held-out episodes, hold out at least 30" in found.explanation
+    assert "fewer than 30 episodes prove nothing" in found.explanation
 
 
 def test_a_looser_rule_comes_after_a_stricter_one_has_been_climbed():
@@ -121,6 +215,10 @@ def test_a_later_look_asks_for_more():
         ({"folds": 1}, "folds is 1"),
         ({"confidence": 0.4}, "confidence is 0.4"),
         ({"rooms": (0.0, 1.0)}, "the farthest from the limits first"),
+        ({"rooms": (1.0, 0.9)}, "each at least 0.5 from the next"),
+        ({"rooms": ()}, "rooms is"),
+        ({"supports": []}, "supports is empty"),
+        ({"look": 0}, "look is 0"),
     ],
 )
 def test_what_makes_no_sense_is_refused(change, message):

@@ -2,6 +2,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from bridle.certification.samples import (
     _joint_level,
@@ -9,6 +10,7 @@ from bridle.certification.samples import (
     betting,
     require_inside,
     resampled,
+    skewed,
     standard_errors,
     student,
 )
@@ -219,3 +221,27 @@ def test_a_value_outside_the_declared_range_is_refused_by_name():
     with pytest.raises(ArgumentError, match="-0.5 of 'falls', below"):
         require_inside(each - [[0, 0.7]], np.zeros(2), np.ones(2), ["cost", "falls"])
     require_inside(np.clip(each, 0, 1) + 1e-12, np.zeros(2), np.ones(2), ["cost", "falls"])
+
+
+def test_skewness_widens_the_side_of_the_long_tail_as_far_as_its_first_correction_says():
+    each = np.random.default_rng(0).exponential(size=(200, 1))
+    weights, centred = np.ones(200), each - each.mean(axis=0)
+    plain = student(each.mean(axis=0), standard_errors(centred, weights), weights, ERROR)
+    found = skewed(centred, each.mean(axis=0), weights, ERROR)
+    size, z = stats.skew(each[:, 0]) / np.sqrt(200), stats.t.ppf(0.95, 199)
+    assert found.upper - plain.upper == pytest.approx(plain.errors * size * (1 + 2 * z**2) / 6, rel=0.02)
+    assert found.lower == pytest.approx(plain.lower)
+    turned = skewed(-centred, -each.mean(axis=0), weights, ERROR)
+    assert turned.lower == pytest.approx(-found.upper)
+
+
+def test_skewness_mends_what_the_normal_limit_misses_of_rare_costs():
+    draws_of, mean = SAMPLES["rare"]
+    missed = np.zeros(2)
+    for seed in range(600):
+        each = draws_of(np.random.default_rng(seed), 120)[:, None]
+        values, weights = each.mean(axis=0), np.ones(120)
+        plain = student(values, standard_errors(each - values, weights), weights, ERROR)
+        missed += [plain.upper[0] < mean, skewed(each - values, values, weights, ERROR).upper[0] < mean]
+    assert missed[0] / 600 > 0.065
+    assert missed[1] / 600 < 0.065

@@ -34,26 +34,43 @@ def test_by_their_own_tables_episodes_say_what_fqe_does(discount, monkeypatch):
     assert said.unsupported == 0
 
 
-def test_a_weight_of_two_is_an_episode_logged_twice(monkeypatch):
-    monkeypatch.setattr(one_step, "BLOCKS", 1)
+def test_a_weight_of_two_is_an_episode_logged_twice():
+    log, first = random_log(4), one_step.BLOCKS  # one episode of each block: its copy falls into the same
+    twice = np.flatnonzero(log.episodes < first)
+    own = {"initial_states": None, "initial_weights": None}
+    both = np.concatenate([np.arange(len(log)), twice])
+    doubled = rows_of(log, both, episodes=np.concatenate([log.episodes, log.episodes[twice] + 60]), **own)
+    weighed = rows_of(log, weights=np.where(log.episodes < first, 2.0, 1.0), **own)
+    policy = random_policy(4, log)
+    for tables in (
+        Tables.of(problem_of(random_log(5)), Support(1)),
+        *(Tables.of(problem_of(d), Support(1)) for d in (doubled, weighed)),
+    ):
+        copies, heavy = (tables.said(problem_of(part), policy).each for part in (doubled, weighed))
+        assert heavy == pytest.approx(copies[:60])
+        assert copies[:first] == pytest.approx(copies[60:])
+
+
+def test_starts_that_were_given_are_valued_by_all():
     log = random_log(4)
-    twice = np.flatnonzero(log.episodes < 20)
-    doubled = rows_of(
-        log,
-        np.concatenate([np.arange(len(log)), twice]),
-        episodes=np.concatenate([log.episodes, log.episodes[twice] + 1000]),
-        initial_states=None,
-        initial_weights=None,
-    )
-    weighed = rows_of(log, weights=np.where(log.episodes < 20, 2.0, 1.0), initial_states=None, initial_weights=None)
+    given = rows_of(log, initial_states=np.array([2]), initial_weights=np.ones(1))
+    tables, policy = Tables.of(problem_of(given), Support(1)), random_policy(4, log)
+    each = tables.said(problem_of(given), policy).each
+    values = FQE(Tabular())(problem_of(given), policy, rng=RNG)
+    assert each.mean(axis=0) == pytest.approx([values.objective, *values.constraints], rel=0.1)
+    own = Tables.of(problem_of(log), Support(1)).said(problem_of(log), policy).each
+    assert each.mean(axis=0) != pytest.approx(own.mean(axis=0), rel=1e-3)
+
+
+def test_rows_without_a_next_state_say_nothing():
+    log = random_log(4)
+    lost = np.zeros(len(log), dtype=bool)
+    lost[::7] = ~np.asarray(log.terminals)[::7]
+    cut = rows_of(log, next_observed=~lost)
     tables, policy = Tables.of(problem_of(random_log(5)), Support(1)), random_policy(4, log)
-    mean = []
-    for part in (problem_of(doubled), problem_of(weighed)):
-        own = Tables.of(part, Support(1)).said(part, policy).each
-        weights = np.ones(80) if len(own) == 80 else np.where(np.arange(60) < 20, 2.0, 1.0)
-        mean.append(np.average(own, axis=0, weights=weights))
-        assert tables.said(part, policy).each.shape == own.shape
-    assert mean[0] == pytest.approx(mean[1])
+    changed = rows_of(cut, next_observed=~lost, costs={n: cut.cost(n) + 99.0 * lost for n in cut.cost_names})
+    one, other = (tables.said(problem_of(part), policy).each for part in (cut, changed))
+    assert one == pytest.approx(other)
 
 
 def test_other_episodes_take_away_what_the_tables_have_wrong():

@@ -45,7 +45,7 @@ class FQI:
     ) -> GreedyPolicy:
         """Minimise objective + multipliers . constraints over supported policies."""
         costs, worst = problem.scalarised(multipliers)
-        support = self.support.of(problem)
+        support = self.support.choices(problem)
         design = self._design(problem)
         if self.iterations is None and is_exact(design):
             dynamics = dynamics_of(problem, self.functions, "FQI")
@@ -64,7 +64,7 @@ class FQI:
         design = cast(BatchedDesign, self._design(problem))
         if not hasattr(design, "fit_many"):
             return tuple(self(problem, each, rng=rng) for each in multipliers)
-        support = self.support.of(problem)
+        support = self.support.choices(problem)
         asked = [problem.scalarised(each) for each in multipliers]
         targets = [greedy_targets(problem, costs, worst, support) for costs, worst in asked]
         ranges = [problem.scalarised_range(each) for each in multipliers]

@@ -32,7 +32,7 @@ class LSPI:
         """Minimise objective + multipliers . constraints over supported policies."""
         del rng  # closed forms leave nothing to chance
         costs, worst = problem.scalarised(multipliers)
-        support = self.support.of(problem)
+        support = self.support.choices(problem)
         dynamics = dynamics_of(problem, self.functions, "LSPI")
         q, _ = policy_iteration(
             problem, dynamics, costs, worst, support, start=start, max_iterations=self.max_iterations

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bridle.certification.certificate import Certificate, JudgedConstraint, Verdict
-from bridle.certification.diagnostics import Check, diagnose, unvarying
+from bridle.certification.diagnostics import Check, diagnose, like_episodes, unvarying
 from bridle.certification.methods import Guarantee, Method, method_of
 from bridle.certification.samples import Interval
 from bridle.dataset import Dataset
@@ -54,7 +54,7 @@ def certify(
         interval = chosen(problem, policy, error=error, rng=bounds_rng)
     except (DivergenceError, EndlessPolicyError):  # the diagnostics say so
         interval = Interval(*(np.full(problem.n_constraints, np.nan) for _ in Interval._fields))
-    checks += unvarying(problem, interval, checks, error)
+    checks += unvarying(problem, interval, error, like_episodes(problem, policy, chosen, checks))
     return certificate_of(
         policy,
         problem,

@@ -1,9 +1,10 @@
 """climb: certify policies from the safest to the boldest, each by the episodes that it was not learned from.
 
 Every fold of the episodes is judged by a policy learned without it; what is deployed draws one of these policies for
-each episode. The path is tested in order, every rung at the full level, up to the first that does not pass: the chance
-that any of its passes is wrong is that of a single test (a fixed sequence; Angelopoulos et al. 2021). So a bolder
-policy costs nothing in confidence, and no room under the limits has to be guessed beforehand.
+each episode. The path is tested in order, every rung at the full level, up to the first that does not pass: in a fixed
+sequence of tests the chance that any pass is wrong is that of one test (Angelopoulos et al. 2021). With folds the
+sequence is fixed but for what each fold adds to the learning of the others, so it must not be too dense. A bolder
+policy costs no confidence then, and no room under the limits has to be guessed beforehand.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,9 +18,9 @@ from bridle.arrays import FloatArray, frozen, require_counts
 from bridle.best_response import FQI
 from bridle.certification.certificate import Certificate
 from bridle.certification.certify import certificate_of, spent
-from bridle.certification.diagnostics import Check, deciding, enough_episodes, seldom_unsupported, unvarying
+from bridle.certification.diagnostics import EPISODES, Check, deciding, enough_episodes, seldom_unsupported, unvarying
 from bridle.certification.samples import Interval, skewed
-from bridle.errors import ArgumentError
+from bridle.errors import ArgumentError, DivergenceError, EndlessPolicyError
 from bridle.evaluation import FQE
 from bridle.evaluation.doubly_robust import folds_of
 from bridle.evaluation.episodes import Episodes
@@ -51,6 +52,7 @@ ROOMS = (
     0.5,
     0.0,
 )  # standard errors under the limits to aim at
+APART = 0.5  # the least between two: with folds, what is tried ever so often passes once
 USUAL = 4.0  # standard errors of room that a support rule should allow
 DECIDING = 10.0  # episodes of equal influence that a spread must rest on ...
 CLEAR = 5.0  # ... unless so many standard errors lie between an estimate and its limit
@@ -135,6 +137,7 @@ class _Fold:
         self.episodes, share = learning + judging, learning / (learning + judging)
         self.rules = [replace(r, min_count=max(share * r.min_count, min(r.min_count, 1.0))) for r in rules]
         self.errors: FloatArray = np.zeros(mine.n_constraints)  # (m,) expected of all folds together
+        self.trouble = ""  # why nothing could be learned
 
     def begin(self) -> bool:
         """Take the strictest rule that leaves the usual room under the limits, or else the loosest that meets them."""
@@ -164,7 +167,11 @@ class _Fold:
     def learned(self, margins: FloatArray) -> Policy | None:
         """Learn with margins (m,) under the limits; None where these cannot be met."""
         aims = tuple(_tightened(c, margin) for c, margin in zip(self.mine.constraints, margins, strict=True))
-        solution = self.learn(replace(self.mine, constraints=aims), self.support, self.rounds)
+        try:
+            solution = self.learn(replace(self.mine, constraints=aims), self.support, self.rounds)
+        except (DivergenceError, EndlessPolicyError) as reason:
+            self.trouble = f"without one of its folds, {reason}"
+            return None
         self.rounds = solution.rounds
         return None if solution.status is Status.INFEASIBLE else solution.policy
 
@@ -188,32 +195,47 @@ def climb(
 
     learn: by default FQI and FQE with tables, prices by cutting planes
     supports: rules to choose from inside each learning part, the strictest first
-    rooms: how far under the limits to aim, in standard errors, the farthest first
+    rooms: how far under the limits to aim, in standard errors, the farthest first; not too close to each other
     look: as in `certify`; a climb is one look
     """
+    _require_sensible(problem, folds, confidence, rooms, supports)
+    spent(1 - confidence, look)  # says what is wrong with a look
+    if len(Episodes.of(problem)) < EPISODES:
+        return Climb((), f"nothing was tried: fewer than {EPISODES} episodes prove nothing, log more")
+    rules = supports if supports is not None else [Support(min_count=least) for least in COUNTS]
+    parts = _folds(problem, folds, learn or TabularLearning(), rules, seed)
+    for part in parts:
+        if not part.begin():
+            why = part.trouble or "by what the log supports, no policy meets the limits in some fold of it"
+            return Climb((), f"nothing was tried: {why}")
+    rungs: list[Rung] = []
+    for rule, room, policies in _path(parts, rooms):
+        policy = _mixed(policies, _shares(parts))
+        certificate, objective = _judged(problem, parts, policy, policies, confidence=confidence, look=look, seed=seed)
+        rungs.append(Rung(rule, room, policy, objective, certificate))
+        if not rungs[-1].passed:
+            break
+    return Climb(tuple(rungs), _in_words(rungs))
+
+
+def _require_sensible(
+    problem: Problem, folds: int, confidence: float, rooms: Sequence[float], supports: Sequence[Support] | None
+) -> None:
     require_counts(folds=folds)
     if folds < 2:
         raise ArgumentError("folds is 1: nothing would be left to learn from, pass at least 2")
     if not 0.5 < confidence < 1:
         raise ArgumentError(f"confidence is {confidence}: it must lie above 0.5 and below 1")
+    if problem.dataset.n_states is None:
+        raise ArgumentError("a climb judges by tables: it needs finite states; elsewhere split, learn and certify")
     if not problem.constraints:
         raise ArgumentError("without constraints there is nothing to certify")
-    if list(rooms) != sorted(rooms, reverse=True):
-        raise ArgumentError(f"rooms is {tuple(rooms)}: give the farthest from the limits first")
-    few = enough_episodes(problem)
-    if not few.ok:
-        return Climb((), f"nothing was tried: {few.words}, {few.advice}")
-    rules = supports if supports is not None else [Support(min_count=least) for least in COUNTS]
-    parts = _folds(problem, folds, learn or TabularLearning(), rules, seed)
-    if not all(part.begin() for part in parts):
-        return Climb((), "nothing was tried: by what the log supports, no policy meets the limits in some fold of it")
-    rungs: list[Rung] = []
-    for rule, room, policies in _path(parts, rooms):
-        certificate, objective = _judged(problem, parts, policies, confidence=confidence, look=look, seed=seed)
-        rungs.append(Rung(rule, room, _mixed(policies, _shares(parts)), objective, certificate))
-        if not rungs[-1].passed:
-            break
-    return Climb(tuple(rungs), _in_words(rungs))
+    if supports is not None and not supports:
+        raise ArgumentError("supports is empty: give at least one rule, or leave it out")
+    if not rooms or not (np.isfinite(rooms).all() and (-np.diff(rooms) >= APART).all()):
+        raise ArgumentError(
+            f"rooms is {tuple(rooms)}: give the farthest from the limits first, each at least {APART:g} from the next"
+        )
 
 
 def _path(parts: Sequence[_Fold], rooms: Sequence[float]) -> Iterator[tuple[int, float, list[Policy]]]:
@@ -235,13 +257,14 @@ def _path(parts: Sequence[_Fold], rooms: Sequence[float]) -> Iterator[tuple[int,
 def _judged(
     problem: Problem,
     parts: Sequence[_Fold],
+    policy: MixturePolicy,
     policies: Sequence[Policy],
     *,
     confidence: float,
     look: int | None,
     seed: int,
 ) -> tuple[Certificate, float]:
-    """Return the certificate of what draws one of the policies for each episode, and its objective."""
+    """Return the certificate of the policy that draws one of several for each episode, and its objective."""
     said = [part.tables.said(part.others, policy) for part, policy in zip(parts, policies, strict=True)]
     weights = np.concatenate([Episodes.of(part.others).weights for part in parts])
     each, error = np.concatenate([one.each for one in said]), spent(1 - confidence, look)
@@ -253,9 +276,9 @@ def _judged(
         seldom_unsupported(share, f"{share:.2%} of the policies' decisions have no evidence where they were learned"),
         *_resting(problem, weights[:, None] * (each - values)[:, 1:], interval),
     ]
-    checks += unvarying(problem, interval, checks, error)
+    checks += unvarying(problem, interval, error, len(weights) / max(*(one.rarest for one in said), 1.0))
     certificate = certificate_of(
-        _mixed(policies, _shares(parts)),
+        policy,
         problem,
         interval,
         checks,
@@ -285,7 +308,7 @@ def _in_words(rungs: Sequence[Rung]) -> str:
         return "nothing was tried: no aim under the limits can be met"
     last = rungs[-1]
     if last.passed:
-        return f"all {len(rungs)} rungs pass, up to the limits themselves"
+        return f"all {len(rungs)} rungs pass, up to {last.room:g} standard errors under the limits"
     return (
         f"{len(rungs) - 1} rungs pass; the next, {last.room:g} standard errors under the limits, does not: "
         + last.certificate.reason

@@ -81,15 +81,32 @@ def diagnose(problem: Problem, policy: Policy, method: Method, rng: np.random.Ge
     return checks
 
 
-def unvarying(problem: Problem, interval: Interval, checks: list[Check], error: float) -> list[Check]:
+def like_episodes(problem: Problem, policy: Policy, method: Method, checks: list[Check]) -> float:
+    """Count the episodes that would have shown what the policy's do: by their weights, or by its rarest pair."""
+    effective = [check.value for check in checks if check.name == "effective episodes"]
+    count = float(len(Episodes.of(problem)))
+    if effective or problem.dataset.n_states is None:
+        return effective[0] if effective else count
+    try:
+        visits = Refits.of(problem, policy, Tabular(), getattr(method, "support", None) or Support()).visits()
+    except (DivergenceError, EndlessPolicyError):
+        return count
+    pair, place = np.unique(visits.states * problem.dataset.n_actions + visits.actions, return_inverse=True)
+    often, logged = (np.bincount(place, column, pair.size) for column in (visits.visits, visits.counts))
+    times = np.bincount(place, visits.counts > 0, pair.size)  # members of a mixture that come to it
+    shown = (often > 0) & (times > 0)
+    return float(min(count, (logged[shown] / times[shown] / often[shown]).min(initial=count)))
+
+
+def unvarying(problem: Problem, interval: Interval, error: float, seen: float) -> list[Check]:
     """Ask what was missed of constraints that every episode says the same of: their bounds are the estimates.
 
-    If as much as `share` of episodes went otherwise, none of `seen` would do so with probability `error`.
+    If as much as `share` of episodes went otherwise, none of the `seen` that are like the policy's would do so with
+    probability `error`.
     """
     limits, worst = problem.limits, problem.worst[1:]
     still = (interval.errors <= STILL * (np.abs(worst) + np.abs(interval.estimates))) & (interval.estimates <= limits)
-    effective = [check.value for check in checks if check.name == "effective episodes"]
-    seen = max(effective[0] if effective else len(Episodes.of(problem)), 1.0)
+    seen = max(seen, 1.0)
     share = min(float(np.log(problem.n_constraints / error)) / seen, 1.0)
     found = []
     for i in map(int, np.flatnonzero(still)):

@@ -5,8 +5,9 @@ Each episode of another part adds what it saw beyond that, so often. What is wro
 product of two errors, and a pair that the other part does not show needs no evidence in it.
 
 A policy that was chosen by the same tables makes both errors at once: it looks cheap, and as if it came to few places.
-So where the policy comes to is corrected as well, by other episodes of the other part: the second term of the same
-expansion (Robins et al. 2008). What is left is a product of three errors.
+So where the policy comes to is corrected as well, by other episodes of the other part: a second term of the same
+expansion (Robins et al. 2008). What is left is what three errors make of each other, and what the tables have wrong
+about how often a pair was logged makes of the first.
 """
 
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ class Said:
 
     each: FloatArray  # (e, k)
     unsupported: float  # share of the policy's decisions without evidence in the tables
+    rarest: float  # times that the policy comes to a pair for each that the log does, of the pair where that is most
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +70,7 @@ class Tables:
             counts=counts / log.weights.sum(),
             paid=paid / shown[:, None],
             moves=sparse.csr_array((ahead, (pair, log.next_states[known])), shape=(size, n_states)),
-            evidence=support.of(problem).allowed(np.arange(n_states)) & (counts > 0).reshape(n_states, n_actions),
+            evidence=support.choices(problem).allowed(np.arange(n_states)) & (counts > 0).reshape(n_states, n_actions),
             starts=np.asarray(np.bincount(begins.states, begins.chances(log.weights[None])[0], n_states), np.float64),
             dearest=np.maximum(log.costs.max(axis=0), 0.0),
             worst=problem.worst,
@@ -82,6 +84,7 @@ class Tables:
         return Said(
             np.asarray(sum(weight * _Corrections(member, log, begins).each() for weight, member in members)),
             float(sum(weight * member.unsupported for weight, member in members)),
+            float(np.max(sum(weight * member.ratios for weight, member in members))),
         )
 
 
@@ -102,6 +105,7 @@ class _Member:
         self.q = tables.paid + tables.moves @ self.values  # (S A, k)
         self.visits = linalg.lu_solve(self.chain, tables.starts, trans=1)  # (S,)
         self.chances = np.divide(followed.ravel(), tables.counts, out=np.zeros(state.size), where=tables.counts > 0)
+        self.ratios = np.repeat(self.visits, n_actions) * self.chances  # (S A,)
         self.unsupported = float(self.visits @ lost / self.visits.sum())
 
 
@@ -112,7 +116,7 @@ class _Corrections:
         self.member, self.log, self.begins = member, log, begins
         self.pair = _pairs(log)
         self.chance = member.chances[self.pair] * _known(log)  # (n,) of the row's action, for each time it is logged
-        self.often = self.chance * member.visits[log.states]  # (n,) times that the policy comes to the row
+        self.often = member.ratios[self.pair] * _known(log)  # (n,) times that the policy comes to the row
         ahead = log.continuation[:, None] * member.values[log.next_states]
         self.surprise = log.costs + ahead - member.q[self.pair]  # (n, k)
 

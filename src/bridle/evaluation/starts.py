@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bridle.arrays import Array, FloatArray
+from bridle.arrays import FloatArray
 from bridle.evaluation.episodes import Episodes
 from bridle.problem import Problem
 
@@ -11,12 +11,9 @@ class Starts:
     """The states that episodes begin in: each its own, or one given distribution for all."""
 
     def __init__(self, problem: Problem, episodes: Episodes) -> None:
-        firsts = episodes.states[episodes.begins]
-        given, weights = problem.dataset.initial_states, problem.dataset.initial_weights
-        self.own = len(given) == len(firsts) and np.array_equal(
-            _sorted(given, weights), _sorted(firsts, episodes.weights)
-        )
-        self.states = firsts if self.own else given
+        self.own = problem.dataset.own_starts
+        self.states = episodes.states[episodes.begins] if self.own else problem.dataset.initial_states
+        weights = problem.dataset.initial_weights
         self.shares = weights / weights.sum()
 
     def chances(self, weights: FloatArray) -> FloatArray:
@@ -32,9 +29,3 @@ class Starts:
     def influence(self, each: FloatArray, values: FloatArray) -> FloatArray | float:
         """(B, e, k) what each episode's own start adds; nothing where starts are given."""
         return each - values[:, None] if self.own else 0.0
-
-
-def _sorted(states: Array, weights: FloatArray) -> FloatArray:
-    """(n, d + 1) states and their shares, row by row in one order."""
-    rows = np.column_stack([np.asarray(states).reshape(len(states), -1), weights / weights.sum()])
-    return np.asarray(rows[np.lexsort(rows.T)])

@@ -11,7 +11,7 @@ from bridle.evaluation.starts import Starts
 from bridle.policies import probabilities_of
 from bridle.problem import Problem
 from bridle.protocols import ActionMask, Policy
-from bridle.termination import require_end
+from bridle.termination import circle_apart
 
 GIVEN_UP = 1e-9  # probability on what has no evidence: valued, not followed
 
@@ -47,13 +47,14 @@ class TabularRefit:
         followed = np.where(logged, likely * evidence.allowed(np.arange(n_states)), 0.0)
         lost = np.maximum(likely.sum(axis=1) - followed.sum(axis=1), 0.0)
         taken = followed[states, actions] > 0
+        if problem.discount == 1:
+            ends = (following[taken] < 0) | (lost[states[taken]] > GIVEN_UP)
+            after = np.maximum(following[taken], 0)
+            circle = circle_apart(states[taken], after, ends, self.starts.states, n_states=n_states)
+            followed[circle], lost[circle] = 0.0, likely[circle].sum(axis=1)  # never seen to end: at its worst
+            taken = followed[states, actions] > 0
         place, reached = _reachable(self.starts.states, states[taken], following[taken], n_states)
         used = np.flatnonzero(taken & (place[states] >= 0))
-        if problem.discount == 1:
-            ends = (following[used] < 0) | (lost[states[used]] > GIVEN_UP)
-            after = np.maximum(following[used], 0)
-            merged = np.zeros(used.size, dtype=np.int64)  # of all actions, as a randomised policy takes them
-            require_end(states[used], merged, after, ends, n_states=n_states, who="this policy")
         pairs, pair = np.unique(states[used] * n_actions + actions[used], return_inverse=True)
         moves, move = np.unique(pair * (n_states + 1) + following[used] + 1, return_inverse=True)
         episode = episodes.episode[known][used]

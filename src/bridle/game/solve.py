@@ -46,6 +46,8 @@ def solve(
     if weighting not in ("best", "uniform"):
         raise ArgumentError(f"weighting is {weighting!r}: it must be 'best' or 'uniform'")
     players: _Players = {"best_response": best_response, "evaluator": evaluator, "seed": seed}
+    if any(one.violation.size != problem.n_constraints for one in known):
+        raise ArgumentError(f"known rounds have other constraints than these {problem.n_constraints}: pass their own")
     if known and checkpoint is not None:
         raise ArgumentError("a checkpoint records all that a run rests on: pass either checkpoint or known")
     record = None

@@ -30,7 +30,6 @@ class CuttingPlane:
 
     When it does not, ask at the program's price: if that finds nothing new either, the gap is closed.
 
-
     bound: multipliers lie in {multipliers >= 0, sum_i scales_i * multipliers_i <= bound}; scales default to one.
     central: False asks at the price alone (plain column generation), which takes more rounds with many constraints.
     """
