@@ -88,8 +88,17 @@ def test_at_discount_one_a_policy_is_valued_at_its_worst_where_it_was_never_seen
     assert Refits.of(problem, leaves, Tabular()).point()[0][0] == pytest.approx(value)
 
 
-def test_at_discount_one_starts_that_were_never_left_are_named():
+def test_at_discount_one_a_start_that_was_never_left_is_valued_at_its_worst():
     problem = Problem(waiting_log(starts=(0, 1)), objective="c", constraints=[], discount=1.0)
+    rng = np.random.default_rng(0)
+    policy = FQI(Tabular())(problem, np.zeros(0), rng=rng)
+    value = FQE(Tabular())(problem, policy, rng=rng).objective
+    assert value == pytest.approx((2 + problem.worst[0]) / 2)
+    assert Refits.of(problem, policy, Tabular()).point()[0][0] == pytest.approx(value)
+
+
+def test_at_discount_one_starts_none_of_which_was_ever_left_are_named():
+    problem = Problem(waiting_log(starts=(1,)), objective="c", constraints=[], discount=1.0)
     with pytest.raises(EndlessPolicyError, match="circle for ever"):
         FQI(Tabular())(problem, np.zeros(0), rng=np.random.default_rng(0))
 

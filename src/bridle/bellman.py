@@ -74,8 +74,7 @@ def evaluate_fixed_point(
     problem: Problem, policy: Policy, dynamics: Dynamics, evidence: ActionMask, *, require_contraction: bool
 ) -> QFunction:
     """Return the Q that the evaluation of a policy runs to, for all costs at once."""
-    if problem.discount == 1:
-        evidence = _of_ends(problem, policy, evidence)
+    evidence = _of_ends(problem, policy, evidence)
 
     def supported(states: Array) -> FloatArray:
         return policy.probabilities(states) * evidence.allowed(states)
@@ -97,7 +96,10 @@ def value_at_start(problem: Problem, policy: Policy, q: QFunction, evidence: Act
 
 def evaluate_members(problem: Problem, policy: Policy, evidence: ActionMask, fit: QEvaluation) -> Values:
     """Evaluate a policy; a mixture draws one member per episode, so its values are those of its members, weighed."""
-    parts = [(weight, value_at_start(problem, member, fit(member), evidence)) for member, weight in members_of(policy)]
+    parts = [
+        (weight, value_at_start(problem, member, fit(member), _of_ends(problem, member, evidence)))
+        for member, weight in members_of(policy)
+    ]
     objective = sum(weight * values.objective for weight, values in parts)
     return Values(objective, np.asarray(sum(weight * values.constraints for weight, values in parts)))
 
@@ -193,13 +195,13 @@ def _require_all_end(problem: Problem, support: ActionMask) -> None:
 
 
 def _of_ends(problem: Problem, policy: Policy, evidence: ActionMask) -> ActionMask:
-    """Deny a policy evidence in states from which it was never seen to end: what follows is valued at its worst.
+    """Deny a policy evidence, at discount 1, in states from which it was never seen to end: they count at their worst.
 
-    Raises where episodes begin there: such a policy has no value.
+    Raises where every episode begins in one: such a policy has no value.
     """
     rows = problem.transitions
-    if rows.n_states is None:
-        return evidence  # found out by the spectrum of the regression instead
+    if problem.discount < 1 or rows.n_states is None:
+        return evidence  # where states are not finite, it is found out by the spectrum of the regression
     allowed = evidence.allowed(np.arange(rows.n_states))
     table = policy.probabilities(np.arange(rows.n_states)) * allowed
     gives_up = table.sum(axis=1) < 1 - 1e-9  # some probability on what has no evidence: valued, not followed

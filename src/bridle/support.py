@@ -77,15 +77,12 @@ class Support:
 
 
 def _leading(rows: Dataset) -> Dataset:
-    """Leave out the pairs that were only ever seen to stay, but for starts that have no other."""
+    """Leave out the pairs that were only ever seen to stay, unless no episode could begin with another."""
     n_states, n_actions = int(rows.n_states or 0), rows.n_actions
     pair = rows.states * n_actions + rows.actions
     leads = np.bincount(pair, rows.terminals | (rows.next_states != rows.states), n_states * n_actions) > 0
-    bound = np.zeros(n_states, dtype=bool)
-    bound[rows.initial_states] = True
-    bound &= ~leads.reshape(n_states, n_actions).any(axis=1)
-    kept = leads[pair] | bound[rows.states]
-    return rows if kept.all() else rows.select(kept)
+    left = np.flatnonzero(leads) // n_actions
+    return rows.select(leads[pair]) if np.isin(rows.initial_states, left).any() and not leads[pair].all() else rows
 
 
 def behaviour_policy(dataset: Dataset) -> Policy:

@@ -36,15 +36,11 @@ def endless_states(
 def circle_apart(
     states: IntArray, next_states: IntArray, ends: BoolArray, starts: IntArray, *, n_states: int
 ) -> IntArray:
-    """Return the states in which a policy that makes these moves circles for ever; raise where episodes begin there."""
-    moves = (
-        states,
-        np.zeros_like(states),
-        next_states,
-        ends,
-    )  # of all actions together, as a randomised policy takes them
+    """Return the states in which a policy circles for ever by its moves; raise where every episode begins in one."""
+    merged = np.zeros_like(states)  # all actions together, as a randomised policy takes them
+    moves = states, merged, next_states, ends
     circle = endless_states(*moves, n_states=n_states)
-    if np.isin(circle, starts).any():
+    if np.isin(starts, circle).all():
         require_end(*moves, n_states=n_states, who="this policy")
     return circle
 
