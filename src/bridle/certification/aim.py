@@ -11,9 +11,9 @@ import numpy as np
 from scipy import stats
 
 from bridle.arrays import FloatArray, require_counts
+from bridle.certification.folds import parts_of, require_folds, tightened
 from bridle.certification.methods import Method, method_of
 from bridle.errors import ArgumentError, DivergenceError, EndlessPolicyError
-from bridle.evaluation.doubly_robust import folds_of
 from bridle.evaluation.episodes import Episodes
 from bridle.problem import AtMost, Problem
 from bridle.protocols import Policy
@@ -69,20 +69,15 @@ def aim(
     supports: to choose from; by default several thresholds
     adjustments: times that the margin is measured anew; by default several, more of them in finite states
     """
-    require_counts(held_out=held_out, folds=folds)
-    if folds < 2:
-        raise ArgumentError("folds is 1: nothing would be left to learn from, pass at least 2")
-    if not 0.5 < confidence < 1:
-        raise ArgumentError(f"confidence is {confidence}: it must lie above 0.5 and below 1")
-    if not problem.constraints:
-        raise ArgumentError("without constraints there is nothing to aim at")
+    require_counts(held_out=held_out)
+    require_folds(problem, folds, confidence)
     chosen = method_of(method, problem)
     usual = FEWER if problem.dataset.n_states is None else ADJUSTMENTS
     tries = 1 + (usual if adjustments is None else adjustments)
     share = (1 - confidence) / problem.n_constraints
     ratio = held_out / len(Episodes.of(problem))  # what is measured here errs, too, by as much as these are fewer
     room = float(stats.norm.ppf(1 - share) + stats.norm.ppf(POWER) * np.sqrt(1 + ratio))
-    parts = _parts(problem, folds, np.random.default_rng(seed))
+    parts = parts_of(problem, folds, seed)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
     trials: list[_Trial] = []
     for support in supports if supports is not None else _candidates(problem):
@@ -93,7 +88,7 @@ def aim(
     best = min(trials, key=_rank)
     return Aim(
         support=best.support,
-        constraints=_tightened(problem, best.margins),
+        constraints=tightened(problem, best.margins),
         predicted={c.name: float(c.sign * bound) for c, bound in zip(problem.constraints, best.predicted, strict=True)},
         hopeful=best.excess <= 0,
     )
@@ -122,7 +117,7 @@ def _try(
             scale = len(Episodes.of(mine)) / len(Episodes.of(problem))
             rule = replace(support, min_count=max(scale * support.min_count, min(support.min_count, 1.0)))
             try:
-                policy = learn(replace(mine, constraints=_tightened(mine, margins)), rule)
+                policy = learn(replace(mine, constraints=tightened(mine, margins)), rule)
                 values, errors = method.estimate(others, policy, rng=rng)
                 chosen_for, _ = method.estimate(mine, policy, rng=rng)
             except (DivergenceError, EndlessPolicyError):
@@ -146,23 +141,6 @@ def _try(
 def _rank(trial: _Trial) -> tuple[float, float]:
     """Order trials: those predicted to pass by their objective, then the others by how far they are from it."""
     return (0.0, trial.objective) if trial.excess <= 0 else (1.0, trial.excess)
-
-
-def _tightened(problem: Problem, margins: FloatArray) -> tuple[AtMost, ...]:
-    return tuple(
-        replace(c, limit=float(c.limit - c.sign * margin))
-        for c, margin in zip(problem.constraints, margins, strict=True)
-    )
-
-
-def _parts(problem: Problem, folds: int, rng: np.random.Generator) -> list[tuple[Problem, Problem]]:
-    """Return for each fold the problem without its episodes, and the problem of them alone."""
-    episodes = Episodes.of(problem)
-    fold = folds_of(episodes, folds, rng)
-    return [
-        (episodes.problem_of(problem, fold != one), episodes.problem_of(problem, fold == one))
-        for one in range(fold.max() + 1)
-    ]
 
 
 def _candidates(problem: Problem) -> list[Support]:

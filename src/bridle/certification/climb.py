@@ -14,22 +14,22 @@ from typing import Protocol
 
 import numpy as np
 
-from bridle.arrays import FloatArray, frozen, require_counts
+from bridle.arrays import FloatArray, frozen
 from bridle.best_response import FQI
 from bridle.certification.certificate import Certificate
 from bridle.certification.certify import certificate_of, spent
 from bridle.certification.diagnostics import EPISODES, Check, deciding, enough_episodes, seldom_unsupported, unvarying
+from bridle.certification.folds import parts_of, require_folds, tightened
 from bridle.certification.samples import Interval, skewed
 from bridle.errors import ArgumentError, DivergenceError, EndlessPolicyError
 from bridle.evaluation import FQE
-from bridle.evaluation.doubly_robust import folds_of
 from bridle.evaluation.episodes import Episodes
 from bridle.evaluation.one_step import Tables
 from bridle.functions import Tabular
 from bridle.game import Round, Solution, Status, solve
 from bridle.online import CuttingPlane
 from bridle.policies import MixturePolicy, members_of
-from bridle.problem import AtMost, Problem
+from bridle.problem import Problem
 from bridle.protocols import Policy
 from bridle.support import Support
 
@@ -166,9 +166,9 @@ class _Fold:
 
     def learned(self, margins: FloatArray) -> Policy | None:
         """Learn with margins (m,) under the limits; None where these cannot be met."""
-        aims = tuple(_tightened(c, margin) for c, margin in zip(self.mine.constraints, margins, strict=True))
+        aimed = replace(self.mine, constraints=tightened(self.mine, margins))
         try:
-            solution = self.learn(replace(self.mine, constraints=aims), self.support, self.rounds)
+            solution = self.learn(aimed, self.support, self.rounds)
         except (DivergenceError, EndlessPolicyError) as reason:
             self.trouble = f"without one of its folds, {reason}"
             return None
@@ -203,7 +203,8 @@ def climb(
     if len(Episodes.of(problem)) < EPISODES:
         return Climb((), f"nothing was tried: fewer than {EPISODES} episodes prove nothing, log more")
     rules = supports if supports is not None else [Support(min_count=least) for least in COUNTS]
-    parts = _folds(problem, folds, learn or TabularLearning(), rules, seed)
+    learning, most = learn or TabularLearning(), len(Episodes.of(problem)) // 2
+    parts = [_Fold(*part, learning, rules) for part in parts_of(problem, min(folds, most), seed)]
     for part in parts:
         if not part.begin():
             why = part.trouble or "by what the log supports, no policy meets the limits in some fold of it"
@@ -221,15 +222,9 @@ def climb(
 def _require_sensible(
     problem: Problem, folds: int, confidence: float, rooms: Sequence[float], supports: Sequence[Support] | None
 ) -> None:
-    require_counts(folds=folds)
-    if folds < 2:
-        raise ArgumentError("folds is 1: nothing would be left to learn from, pass at least 2")
-    if not 0.5 < confidence < 1:
-        raise ArgumentError(f"confidence is {confidence}: it must lie above 0.5 and below 1")
+    require_folds(problem, folds, confidence)
     if problem.dataset.n_states is None:
         raise ArgumentError("a climb judges by tables: it needs finite states; elsewhere split, learn and certify")
-    if not problem.constraints:
-        raise ArgumentError("without constraints there is nothing to certify")
     if supports is not None and not supports:
         raise ArgumentError("supports is empty: give at least one rule, or leave it out")
     if not rooms or not (np.isfinite(rooms).all() and (-np.diff(rooms) >= APART).all()):
@@ -323,16 +318,3 @@ def _mixed(policies: Sequence[Policy], shares: FloatArray) -> MixturePolicy:
         if weight > 0
     ]
     return MixturePolicy(tuple(member for member, _ in members), frozen(np.array([weight for _, weight in members])))
-
-
-def _tightened(constraint: AtMost, margin: float) -> AtMost:
-    return replace(constraint, limit=float(constraint.limit - constraint.sign * margin))
-
-
-def _folds(problem: Problem, folds: int, learn: Learn, rules: Sequence[Support], seed: int) -> list[_Fold]:
-    episodes = Episodes.of(problem)
-    fold = folds_of(episodes, min(folds, max(len(episodes) // 2, 2)), np.random.default_rng(seed))
-    return [
-        _Fold(episodes.problem_of(problem, fold != one), episodes.problem_of(problem, fold == one), learn, rules)
-        for one in range(fold.max() + 1)
-    ]
