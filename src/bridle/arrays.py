@@ -72,3 +72,9 @@ def require_equal_lengths(lengths: Mapping[str, int], error: type[BridleError]) 
     for name, length in lengths.items():
         if length != expected:
             raise error(f"{name} has {length} rows, but {first} has {expected}: give one row per transition")
+
+
+def require_seed(seed: int) -> None:
+    """Raise unless a seed is a whole number that is not negative."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise ArgumentError(f"seed is {seed!r}: it must be a whole number, not negative")

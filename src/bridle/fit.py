@@ -2,7 +2,7 @@
 
 import importlib.metadata
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -287,7 +287,7 @@ def _write(path: Path, text: str) -> None:
 
 def _learner(learn: Learn, problem: Problem) -> OnlineLearner[Any]:
     """Return the learner; its bound defaults to far above any price that the costs' variation suggests."""
-    spread = _spread(problem)
+    spread = problem.spread
     if learn.learner == "cutting-plane":
         scales = tuple((spread[1:] / spread[0]).tolist()) if learn.bound is None else None
         return CuttingPlane(learn.bound or GENEROUS, scales=scales)
@@ -297,11 +297,3 @@ def _learner(learn: Learn, problem: Problem) -> OnlineLearner[Any]:
     if learn.learner == "exponentiated-gradient":
         return ExponentiatedGradient(bound, rate)
     return OnlineGradientDescent(bound, learn.rate or CAREFUL * bound / float(np.linalg.norm(spread[1:]) or 1.0))
-
-
-def _spread(problem: Problem) -> np.ndarray:
-    """(1 + m,) how much the sums of the logged episodes vary; one where they do not."""
-    names: Sequence[str] = [problem.objective or "", *(c.cost for c in problem.constraints)]
-    places = [problem.dataset.cost_names.index(name) for name in names]
-    spread = problem.dataset.returns(problem.discount)[:, places].std(axis=0)
-    return np.where(spread > 0, spread, 1.0)

@@ -156,6 +156,15 @@ class Problem:
         """What each value is called, the objective first."""
         return (self.objective or "the objective", *(c.name for c in self.constraints))
 
+    @cached_property
+    def spread(self) -> FloatArray:
+        """(1 + m,) how much the sums of the logged episodes vary; one where they do not."""
+        totals = {name: i for i, name in enumerate(self.dataset.cost_names)}
+        names = ([] if self.objective is None else [self.objective]) + [c.cost for c in self.constraints]
+        found = self.dataset.returns(self.discount)[:, [totals[name] for name in names]].std(axis=0)
+        spread = np.append(np.ones(1 + self.n_constraints - len(names)), found)
+        return frozen(np.where(spread > 0, spread, 1.0))
+
     def scalarised(self, multipliers: FloatArray) -> tuple[FloatArray, float]:
         """Return the best response's cost c + multipliers . g, (n, 1), and its worst value."""
         mix = np.concatenate([[1.0], multipliers])

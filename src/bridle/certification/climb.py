@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from bridle.arrays import FloatArray, frozen
+from bridle.arrays import FloatArray, frozen, require_seed
 from bridle.best_response import FQI
 from bridle.certification.certificate import Certificate
 from bridle.certification.certify import certificate_of, spent
@@ -36,22 +36,7 @@ from bridle.support import Support
 METHOD = "one-step"
 FOLDS = 5
 COUNTS = (30.0, 20.0, 10.0, 5.0)  # occurrences in all folds that an action may need, the strictest first
-ROOMS = (
-    12.0,
-    9.0,
-    7.0,
-    6.0,
-    5.0,
-    4.0,
-    3.5,
-    3.0,
-    2.5,
-    2.0,
-    1.5,
-    1.0,
-    0.5,
-    0.0,
-)  # standard errors under the limits to aim at
+ROOMS = (12.0, 9.0, 7.0, 6.0, 5.0, 4.0, 3.5, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.0)  # standard errors under the limits
 APART = 0.5  # the least between two: with folds, what is tried ever so often passes once
 USUAL = 4.0  # standard errors of room that a support rule should allow
 DECIDING = 10.0  # episodes of equal influence that a spread must rest on ...
@@ -68,19 +53,23 @@ class Learn(Protocol):
 
 @dataclass(frozen=True)
 class TabularLearning:
-    """FQI and FQE with tables, prices by cutting planes."""
+    """FQI and FQE with tables, prices by cutting planes.
+
+    generous: times the price at which a constraint's usual variation outweighs the objective's: the most to ask for
+    """
 
     tolerance: float = 1e-4
     max_rounds: int = 30
-    bound: float = 100.0
+    generous: float = 100.0
 
     def __call__(self, problem: Problem, support: Support, known: Sequence[Round]) -> Solution:
         """Solve."""
+        scales = tuple((problem.spread[1:] / problem.spread[0]).tolist())
         return solve(
             problem,
             best_response=FQI(Tabular(), support=support),
             evaluator=FQE(Tabular()),
-            learner=CuttingPlane(self.bound),
+            learner=CuttingPlane(self.generous, scales=scales),
             tolerance=self.tolerance,
             max_rounds=self.max_rounds,
             known=known,
@@ -199,6 +188,7 @@ def climb(
     look: as in `certify`; a climb is one look
     """
     _require_sensible(problem, folds, confidence, rooms, supports)
+    require_seed(seed)
     spent(1 - confidence, look)  # says what is wrong with a look
     if len(Episodes.of(problem)) < EPISODES:
         return Climb((), f"nothing was tried: fewer than {EPISODES} episodes prove nothing, log more")
@@ -260,7 +250,7 @@ def _judged(
     seed: int,
 ) -> tuple[Certificate, float]:
     """Return the certificate of the policy that draws one of several for each episode, and its objective."""
-    said = [part.tables.said(part.others, policy) for part, policy in zip(parts, policies, strict=True)]
+    said = [part.tables.said(part.others, one) for part, one in zip(parts, policies, strict=True)]
     weights = np.concatenate([Episodes.of(part.others).weights for part in parts])
     each, error = np.concatenate([one.each for one in said]), spent(1 - confidence, look)
     values = weights @ each / weights.sum()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
-from bridle.arrays import require_counts, require_positive
+from bridle.arrays import require_counts, require_positive, require_seed
 from bridle.errors import ArgumentError, DivergenceError
 from bridle.game.checkpoint import FEASIBILITY, MAIN, Checkpoint
 from bridle.game.feasibility import can_meet_limits, closest_rounds, slacks
@@ -41,8 +41,7 @@ def solve(
     """
     require_positive(tolerance=tolerance)
     require_counts(max_rounds=max_rounds)
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise ArgumentError(f"seed is {seed!r}: it must be a whole number, not negative")
+    require_seed(seed)
     if weighting not in ("best", "uniform"):
         raise ArgumentError(f"weighting is {weighting!r}: it must be 'best' or 'uniform'")
     players: _Players = {"best_response": best_response, "evaluator": evaluator, "seed": seed}
