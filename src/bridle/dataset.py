@@ -293,9 +293,12 @@ class Dataset:
     def own_starts(self) -> bool:
         """Whether the initial states are those that the episodes begin in, and not others that were given."""
         first = self.first_rows()
-        given, weights = self.initial_states, self.initial_weights
+        given: Any = self.initial_states
+        own: Any = self.states[first]
+        if isinstance(given, FrameStack) and isinstance(own, FrameStack) and given.frames is own.frames:
+            given, own = given.index, own.index  # no pixel is copied
         return len(given) == first.size and np.array_equal(
-            _sorted(given, weights), _sorted(self.states[first], self.weights[first])
+            _sorted(given, self.initial_weights), _sorted(own, self.weights[first])
         )
 
     def part(self, rows: BoolArray) -> "Dataset":

@@ -170,8 +170,11 @@ def test_what_never_varies_passes_only_where_enough_episodes_would_have_shown_it
     quiet = coin_log(30, chance=0.0)
     refused("variation", judged(coin(0.5), quiet, harm(0.04, range=(0, 1))))
     refused("variation", judged(coin(0.5), quiet, harm(0.04)))  # what harm would be is not known at all
-    assert judged(coin(0.5), coin_log(75, chance=0.0), harm(0.04, range=(0, 1))).verdict == "pass"  # 0.96 ** 75 < 0.05
-    assert judged(coin(0.5), coin_log(74, chance=0.0), harm(0.04, range=(0, 1))).verdict == "inconclusive"
+    even = coin_log(400, chance=0.0)
+    for count, verdict in ((38, "pass"), (37, "inconclusive")):  # of each side: 0.96 ** 75 < 0.05
+        rows = np.concatenate([np.flatnonzero(even.actions == side)[:count] for side in (0, 1)])
+        part = even.part(np.isin(np.arange(len(even)), rows))
+        assert judged(coin(0.5), part, harm(0.04, range=(0, 1))).verdict == verdict
 
 
 def test_diagnostics_say_nothing_against_an_ordinary_log():

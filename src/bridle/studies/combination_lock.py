@@ -30,7 +30,7 @@ from bridle.studies.drawing import COLOURS, panels
 from bridle.studies.study import Claim, Findings, Picture, Table, Tell, each, halves
 
 ON, BACK = 0, 1
-WAYS = {"without a rule": Support(0, 0), "logged at all": Support(1), "logged 30 times": Support(30)}
+WAYS = {"without a rule": Support(0, 0), "logged at all": Support(1), "logged 300 times": Support(300)}
 UNRULED, LOGGED, OFTEN = WAYS
 ALWAYS_ON = "always on"
 
@@ -126,7 +126,7 @@ class CombinationLock:
                 0,
             ),
             Claim.at_least(
-                "certificates for what was learned with the rule at 30",
+                "certificates for what was learned with the rule at 300",
                 sum(row["verdict"] == "pass" for row in of(OFTEN)),
                 1,
             ),
