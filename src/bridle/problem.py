@@ -159,11 +159,9 @@ class Problem:
     @cached_property
     def spread(self) -> FloatArray:
         """(1 + m,) how much the sums of the logged episodes vary; one where they do not."""
-        totals = {name: i for i, name in enumerate(self.dataset.cost_names)}
-        names = ([] if self.objective is None else [self.objective]) + [c.cost for c in self.constraints]
-        found = self.dataset.returns(self.discount)[:, [totals[name] for name in names]].std(axis=0)
-        spread = np.append(np.ones(1 + self.n_constraints - len(names)), found)
-        return frozen(np.where(spread > 0, spread, 1.0))
+        spreads = dict(zip(self.dataset.cost_names, self.dataset.returns(self.discount).std(axis=0), strict=True))
+        names = [self.objective, *(c.cost for c in self.constraints)]
+        return frozen(np.array([spreads.get(name or "", 0.0) or 1.0 for name in names]))
 
     def scalarised(self, multipliers: FloatArray) -> tuple[FloatArray, float]:
         """Return the best response's cost c + multipliers . g, (n, 1), and its worst value."""

@@ -54,7 +54,7 @@ def certify(
         interval = chosen(problem, policy, error=error, rng=bounds_rng)
     except (DivergenceError, EndlessPolicyError):  # the diagnostics say so
         interval = Interval(*(np.full(problem.n_constraints, np.nan) for _ in Interval._fields))
-    checks += unvarying(problem, interval, error, like_episodes(problem, policy, chosen, checks))
+    checks += unvarying(problem, interval, error, lambda: like_episodes(problem, policy, chosen, checks))
     return certificate_of(
         policy,
         problem,

@@ -261,7 +261,7 @@ def _judged(
         seldom_unsupported(share, f"{share:.2%} of the policies' decisions have no evidence where they were learned"),
         *_resting(problem, weights[:, None] * (each - values)[:, 1:], interval),
     ]
-    checks += unvarying(problem, interval, error, len(weights) / max(*(one.rarest for one in said), 1.0))
+    checks += unvarying(problem, interval, error, lambda: len(weights) / max(*(one.rarest for one in said), 1.0))
     certificate = certificate_of(
         policy,
         problem,

@@ -1,5 +1,7 @@
 """Reasons not to believe a bound. Each is measured on the same held-out episodes; one that fails forbids a pass."""
 
+from collections.abc import Callable
+
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
@@ -91,22 +93,22 @@ def like_episodes(problem: Problem, policy: Policy, method: Method, checks: list
         visits = Refits.of(problem, policy, Tabular(), getattr(method, "support", None) or Support()).visits()
     except (DivergenceError, EndlessPolicyError):
         return count
-    pair, place = np.unique(visits.states * problem.dataset.n_actions + visits.actions, return_inverse=True)
-    often, logged = (np.bincount(place, column, pair.size) for column in (visits.visits, visits.counts))
-    times = np.bincount(place, visits.counts > 0, pair.size)  # members of a mixture that come to it
-    shown = (often > 0) & (times > 0)
-    return float(min(count, (logged[shown] / times[shown] / often[shown]).min(initial=count)))
+    _, place = np.unique(visits.states * problem.dataset.n_actions + visits.actions, return_inverse=True)
+    often, logged = np.bincount(place, visits.visits), np.zeros(place.max() + 1)
+    np.maximum.at(logged, place, visits.counts)  # members of a mixture come to the same pairs
+    shown = (often > 0) & (logged > 0)
+    return float((logged[shown] / often[shown]).min(initial=count))
 
 
-def unvarying(problem: Problem, interval: Interval, error: float, seen: float) -> list[Check]:
+def unvarying(problem: Problem, interval: Interval, error: float, like: Callable[[], float]) -> list[Check]:
     """Ask what was missed of constraints that every episode says the same of: their bounds are the estimates.
 
-    If as much as `share` of episodes went otherwise, none of the `seen` that are like the policy's would do so with
-    probability `error`.
+    If as much as `share` of episodes went otherwise, none of those that are like the policy's, as many as `like` says,
+    would do so with probability `error`.
     """
     limits, worst = problem.limits, problem.worst[1:]
     still = (interval.errors <= STILL * (np.abs(worst) + np.abs(interval.estimates))) & (interval.estimates <= limits)
-    seen = max(seen, 1.0)
+    seen = max(like(), 1.0) if still.any() else 1.0
     share = min(float(np.log(problem.n_constraints / error)) / seen, 1.0)
     found = []
     for i in map(int, np.flatnonzero(still)):

@@ -31,8 +31,7 @@ class Interval(NamedTuple):
 
 def student(estimates: FloatArray, errors: FloatArray, weights: FloatArray, error: float) -> Interval:
     """Trust the normal limit, with as many degrees of freedom as there are episodes less one."""
-    freedom = max(weights.sum() ** 2 / (weights @ weights) - 1, 1.0)
-    width = errors * float(stats.t.ppf(1 - error, freedom))
+    width = errors * _quantile(weights, error)
     return Interval(estimates, errors, estimates - width, estimates + width)
 
 
@@ -45,11 +44,14 @@ def skewed(influence: FloatArray, estimates: FloatArray, weights: FloatArray, er
     pull = weights[:, None] * influence
     squares = (pull**2).sum(axis=0)
     tilt = np.divide((pull**3).sum(axis=0), squares**1.5, out=np.zeros_like(squares), where=squares > 0)
-    freedom = max(weights.sum() ** 2 / (weights @ weights) - 1, 1.0)
-    beyond = plain.errors * (1 + 2 * float(stats.t.ppf(1 - error, freedom)) ** 2) / 6
+    beyond = plain.errors * (1 + 2 * _quantile(weights, error) ** 2) / 6
     return plain._replace(
         lower=plain.lower - beyond * np.maximum(-tilt, 0), upper=plain.upper + beyond * np.maximum(tilt, 0)
     )
+
+
+def _quantile(weights: FloatArray, error: float) -> float:
+    return float(stats.t.ppf(1 - error, max(weights.sum() ** 2 / (weights @ weights) - 1, 1.0)))
 
 
 def studentised(

@@ -117,7 +117,7 @@ class _Table:
         self.floors: FloatArray = np.zeros(0)
         self.distinct: dict[bytes, int] = {}  # equal values are interchangeable: the program sees each once
         self.program: FloatArray = np.zeros(0)  # its weights
-        self.stale = False  # whether the program has seen all of these
+        self.stale = False  # whether there are some that the program has not seen
 
     def add(self, play: Play, violation: FloatArray, *, objective: bool, settle: bool) -> Round:
         """Take in a play; the program is solved where `settle` says so, and always sees all."""

@@ -54,9 +54,11 @@ def solve(
         record = Checkpoint(checkpoint, problem, {**players, "learner": learner, "weighting": weighting})
     watch = _Watch(record, on_round, len(known))
     game = rounds(problem, learner=learner, weighting=weighting, recorded=watch.recorded(MAIN), known=known, **players)
-    settled = lambda found: len(found) >= len(known) and _settled(problem, found, tolerance)  # noqa: E731
-    most = max_rounds + len(known)
-    played, trouble = _collect(watch.until(MAIN, game), settled, most)
+    played, trouble = _collect(
+        watch.until(MAIN, game),
+        lambda found: len(found) >= len(known) and _settled(problem, found, tolerance),
+        max_rounds + len(known),
+    )
     closest: list[Round] = []
     if not trouble and not can_meet_limits(problem, played):
         search = closest_rounds(problem, played, recorded=watch.recorded(FEASIBILITY), **players)
