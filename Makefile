@@ -12,7 +12,7 @@ help:
 	@echo "make bench  run the benchmarks"
 
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "bridle needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; set PYTHON=...")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "checkrein needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; set PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
@@ -26,7 +26,7 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@ $(VENV)/.runtime
 
 demo: $(VENV)/.runtime
-	$(BIN)/bridle demo --out demo-run
+	$(BIN)/checkrein demo --out demo-run
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bridle import Dataset
+from checkrein import Dataset
 
 DISCOUNT = 0.95
 COSTS = ("burden", "distance", "event")

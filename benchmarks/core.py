@@ -15,10 +15,10 @@ from itertools import islice
 
 import numpy as np
 
-from bridle import FQE, FQI, AtMost, CuttingPlane, Dataset, ExponentiatedGradient, Problem, Tabular, rounds
-from bridle.game.loop import Weighting
-from bridle.studies import frozen_lake
-from bridle.studies.random_cmdps import binding_limits, random_cmdp
+from checkrein import FQE, FQI, AtMost, CuttingPlane, Dataset, ExponentiatedGradient, Problem, Tabular, rounds
+from checkrein.game.loop import Weighting
+from checkrein_studies import frozen_lake
+from checkrein_studies.random_cmdps import binding_limits, random_cmdp
 
 PLAYERS = {"best_response": FQI(Tabular()), "evaluator": FQE(Tabular())}
 MILLION = 1_000_000

@@ -5,8 +5,8 @@ python benchmarks/coverage.py [--runs 400] [--jobs 2] [--only NAME ...] [--out F
 Each run draws a log, takes a policy that the log did not choose, bounds its cost at 95 % by every method, and compares
 with the exact value. Finished runs are kept in FILE (one line each) and not run again. The table says for each method:
 how often it answered, how often the bound covered, the mean excess of the bound over the truth, how often limits were
-passed, and how often wrongly where they were broken. `bridle` is the default as `bridle fit` uses it: a first look, and
-its diagnostics; other methods answer always, and are also shown on the runs that the default answered.
+passed, and how often wrongly where they were broken. `checkrein` is the default as `checkrein fit` uses it: a first
+look, and its diagnostics; other methods answer always, and are also shown on the runs that the default answered.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,17 +16,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from bridle import FQE, FQI, AtMost, CuttingPlane, Dataset, Problem, Support, Tabular, TabularPolicy, solve
-from bridle.certification import split_episodes
-from bridle.certification.certify import certify
-from bridle.certification.methods import Fitted, Replicates, Sampled
-from bridle.functions import Linear
-from bridle.protocols import Policy
-from bridle.studies import frozen_lake, graph, random_cmdps
+from checkrein import FQE, FQI, AtMost, CuttingPlane, Dataset, Problem, Support, Tabular, TabularPolicy, solve
+from checkrein.certification.bounds import BootstrapFQE, EpisodeScoreBound, Replicates
+from checkrein.certification.certify import certify
+from checkrein.data.split import split_episodes
+from checkrein.functions import Linear
+from checkrein.protocols import Policy
+from checkrein_studies import frozen_lake, graph, random_cmdps
 from resumable import finished, options
 
 ERROR = 0.05
-DEFAULT = "bridle"
+DEFAULT = "checkrein"
 
 
 class Drawn(NamedTuple):
@@ -62,7 +62,7 @@ def learned(dataset: Dataset, objective: str, constraint: AtMost, discount: floa
 def lake(seed: int, episodes: int) -> Drawn:
     """Slippery FrozenLake with a binding limit, the policy learned on as many other episodes."""
     mdp = frozen_lake.lake()
-    log = frozen_lake.log(mdp, frozen_lake.behaviour(mdp), episodes=2 * episodes, seed=seed)
+    log = frozen_lake.log(mdp, frozen_lake.behavior(mdp), episodes=2 * episodes, seed=seed)
     mine, held = split_episodes(log, holdout=0.5, seed=seed)
     limit = AtMost("hole", frozen_lake.HOLE_LIMIT, range=(0, 1))
     policy = learned(mine, "goal", limit, mdp.discount, min_count=5)
@@ -72,8 +72,8 @@ def lake(seed: int, episodes: int) -> Drawn:
 def cmdps(seed: int, episodes: int) -> Drawn:
     """Random constrained MDPs, another one each run, the policy learned on as many other episodes."""
     mdp = random_cmdps.goal_cmdp(seed)
-    behaviour = random_cmdps.skilled_behaviour(mdp, 0.1)
-    log = mdp.simulate(behaviour, episodes=2 * episodes, max_steps=50, rng=np.random.default_rng(seed))
+    behavior = random_cmdps.skilled_behavior(mdp, 0.1)
+    log = mdp.simulate(behavior, episodes=2 * episodes, max_steps=50, rng=np.random.default_rng(seed))
     mine, held = split_episodes(log, holdout=0.5, seed=seed)
     limit = AtMost("cost", 0.1, range=(0, 1))
     policy = learned(mine, "loss", limit, mdp.discount, min_count=5)
@@ -86,7 +86,7 @@ def around(truth: float, seed: int) -> float:
 
 
 def slipping_graph(seed: int, episodes: int, horizon: int = 6) -> Drawn:
-    """Slip on the Graph, with a fixed stochastic policy not far from behaviour: made for weighing."""
+    """Slip on the Graph, with a fixed stochastic policy not far from behavior: made for weighing."""
     mdp = graph.graph(horizon, slip=0.1)
     log = graph.log(mdp, graph.constant_policy(mdp, 0.5), episodes=episodes, rng=np.random.default_rng(seed))
     log = log.with_costs({"upper": 0.5 * (log.cost("reward") + 1)})
@@ -127,8 +127,8 @@ def misspecified(seed: int, episodes: int) -> Drawn:
     mdp = random_cmdps.random_cmdp(31, n_constraints=1, n_states=12, n_actions=2, successors=2, ending=0.5)
     features = rng.standard_normal((12, 1))
     mdp = replace(mdp, costs={"cost": 1.0 * (rng.random((12, 2)) < 0.3)})
-    behaviour, policy = Tilted(0.2 * rng.standard_normal((1, 2))), Tilted(0.6 * rng.standard_normal((1, 2)))
-    tables = [TabularPolicy(p.probabilities(features)) for p in (behaviour, policy)]
+    behavior, policy = Tilted(0.2 * rng.standard_normal((1, 2))), Tilted(0.6 * rng.standard_normal((1, 2)))
+    tables = [TabularPolicy(p.probabilities(features)) for p in (behavior, policy)]
     log = mdp.simulate(tables[0], episodes=episodes, max_steps=200, rng=np.random.default_rng(seed))
     log = replace(
         log,
@@ -152,14 +152,14 @@ ENVIRONMENTS = {
 
 
 @dataclass(frozen=True)
-class Keeping(Fitted):
+class Keeping(BootstrapFQE):
     """The default of finite states, which keeps its replicates for the other kinds."""
 
     kept: list[Replicates] = field(default_factory=list, compare=False)
 
-    def replicate(self, problem: Problem, policy: Policy, *, error: float, rng: np.random.Generator) -> Replicates:
+    def replicate(self, problem: Problem, policy: Policy, *, alpha: float, rng: np.random.Generator) -> Replicates:
         """Refit, and keep."""
-        self.kept.append(super().replicate(problem, policy, error=error, rng=rng))
+        self.kept.append(super().replicate(problem, policy, alpha=alpha, rng=rng))
         return self.kept[-1]
 
 
@@ -171,7 +171,7 @@ def bounds(drawn: Drawn, seed: int) -> Iterator[tuple[str, float, bool, bool]]:
     keeping = Keeping(functions=functions)
     problem = Problem(drawn.dataset, objective=None, constraints=constraints, discount=drawn.discount)
     if not finite:
-        keeping.replicate(problem, drawn.policy, error=ERROR, rng=rng)
+        keeping.replicate(problem, drawn.policy, alpha=ERROR, rng=rng)
     found = certify(
         drawn.policy,
         drawn.dataset,
@@ -185,15 +185,15 @@ def bounds(drawn: Drawn, seed: int) -> Iterator[tuple[str, float, bool, bool]]:
     upper = found.bounds[drawn.constraint.name]
     yield DEFAULT, upper if np.isfinite(upper) else np.inf, answered and np.isfinite(upper), found.verdict == "pass"
     for kind in ("studentised", "pivotal", "bias-corrected", "t"):
-        fitted = Fitted(kind, functions)
+        fitted = BootstrapFQE(kind, functions)
         upper = float(fitted.bound(keeping.kept[0], ERROR).upper[0])
         yield fitted.name, upper, True, upper <= limit
     for estimator in ("dr", "pdis"):
         for kind in ("studentised", "t", "bernstein", "betting"):
             if kind in ("bernstein", "betting") and drawn.largest_weight is None:
                 continue
-            method = Sampled(estimator, kind, functions, largest_weight=drawn.largest_weight)
-            upper = float(method(problem, drawn.policy, error=ERROR, rng=rng).upper[0])
+            method = EpisodeScoreBound(estimator, kind, functions, largest_weight=drawn.largest_weight)
+            upper = float(method(problem, drawn.policy, alpha=ERROR, rng=rng).upper[0])
             yield method.name, upper, True, upper <= limit
 
 
@@ -217,7 +217,7 @@ def table(runs: Sequence[dict[str, Any]]) -> Iterator[str]:
     truth, limit = (np.array([r[key] for r in runs]) for key in ("truth", "limit"))
     answered = np.array([r["methods"][DEFAULT][1] for r in runs])
     broken = truth > limit
-    yield f"{'':20} {'all runs':^23} | where bridle answers |"
+    yield f"{'':20} {'all runs':^23} | where checkrein answers |"
     yield f"{'method':20} answers  covers  excess |   covers   excess    | passes  wrong of {broken.sum()}"
     for method in runs[0]["methods"]:
         bound, own, passed = (np.array([r["methods"][method][i] for r in runs]) for i in range(3))

@@ -22,9 +22,9 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import gymnasium
 import numpy as np
 
-from bridle import FQE, FQI, AtMost, Dataset, Ensemble, FrozenFeatures, Neural, Problem, Support, Trees
-from bridle.policies import TabularPolicy
-from bridle.studies import frozen_lake
+from checkrein import FQE, FQI, AtMost, Dataset, Ensemble, FrozenFeatures, Neural, Problem, Support, Trees
+from checkrein.policies.policies import TabularPolicy
+from checkrein_studies import frozen_lake
 from functions import EVERYTHING, RESULTS, cpu, peer_python
 
 DISCOUNT, NEAR = 0.99, 0.98
@@ -137,8 +137,8 @@ def cart_values() -> None:
 def lake_values() -> None:
     """Read equal rows as one with a weight: states are features now, but there are few."""
     mdp = frozen_lake.lake()
-    behaviour = frozen_lake.behaviour(mdp, skill=0.8)
-    logged = frozen_lake.log(mdp, behaviour, episodes=20_000, seed=0)
+    behavior = frozen_lake.behavior(mdp, skill=0.8)
+    logged = frozen_lake.log(mdp, behavior, episodes=20_000, seed=0)
     rows = logged.compressed()
     place = np.array([[i // 8, i % 8] for i in range(mdp.n_states)], dtype=float)
     log = Dataset.from_arrays(
@@ -158,12 +158,12 @@ def lake_values() -> None:
         "Neural": FQE(Neural(steps=300), support=EVERYTHING, last_layer=1e-3),
     }
     uniform = np.full((mdp.n_states, 4), 0.25)
-    table = behaviour.probabilities(np.arange(mdp.n_states))
+    table = behavior.probabilities(np.arange(mdp.n_states))
     for share in (0.0, 0.2, 0.5):
         mixed = TabularPolicy((1 - share) * table + share * uniform)
         exact = mdp.values(mixed)
         policy = Placed(mixed)
-        tell(classes, f"behaviour, {share:.0%} at random", problem, policy, np.array([exact["goal"], exact["hole"]]))
+        tell(classes, f"behavior, {share:.0%} at random", problem, policy, np.array([exact["goal"], exact["hole"]]))
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from dataclasses import replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from bridle import FQE, AtMost, Dataset, Problem, Tabular, TabularPolicy
-from bridle.evaluation.refits import Refits, draws
-from bridle.studies.random_cmdps import random_cmdp
+from checkrein import FQE, AtMost, Dataset, Problem, Tabular, TabularPolicy
+from checkrein.evaluation.refits import Refits, draws
+from checkrein_studies.random_cmdps import random_cmdp
 
 STATES, EPISODES, STEPS = 50, 2000, 50
 LOOPED = 20  # fits of the loop that are timed

@@ -3,7 +3,7 @@
 python benchmarks/functions.py [peer | samples | heads | memory | growth ...]
 
 peer     one policy, three costs, 50,000 transitions: CPU seconds until all are within 5 % of the truth, d3rlpy 2.8.1
-         (in a virtualenv of its own under bench-results, made when it is missing) over bridle; claimed: at least 10
+         (in a virtualenv of its own under bench-results, made when it is missing) over checkrein; claimed: at least 10
 samples  samples per second of `Neural` over a bare PyTorch loop on the same network; claimed: at least 0.8
 heads    8 heads as one batched model over one after another, by batch size; claimed: at most 0.5 at 256
 memory   peak memory of training on 100,000 frames of 96 x 96 over their bytes; claimed: 1.3 times plus 500 MB
@@ -28,7 +28,7 @@ import numpy as np
 import torch
 
 import clinic
-from bridle import (
+from checkrein import (
     FQE,
     AtMost,
     Dataset,
@@ -66,7 +66,7 @@ def peer(rows: int = 50_000, steps: int = 8_000, seeds: int = 1) -> None:
         evaluate = FQE(Neural(steps=100), iterations=3, support=EVERYTHING, last_layer=1.0)
         ours, values = cpu(evaluate, problem, policy, rng=np.random.default_rng(seed))
         errors = np.append(values.objective, values.constraints) / truth - 1
-        print(f"seed {seed}: bridle {ours:.1f} s, errors {np.round(errors, 3)}", flush=True)
+        print(f"seed {seed}: checkrein {ours:.1f} s, errors {np.round(errors, 3)}", flush=True)
         for scale in (1.0, 0.05):
             theirs = peer_seconds(python, log, policy, truth, steps, seed, scale)
             words = [
@@ -75,7 +75,7 @@ def peer(rows: int = 50_000, steps: int = 8_000, seeds: int = 1) -> None:
             total = sum(end if s is None else s for s, end, _ in theirs)
             more = "more than " if any(s is None for s, _, _ in theirs) else ""
             print(f"        d3rlpy, costs times {scale:g}: {', '.join(words)}", end="; ")
-            print(f"d3rlpy / bridle {more}{total / ours:.1f} (claimed: at least 10)", flush=True)
+            print(f"d3rlpy / checkrein {more}{total / ours:.1f} (claimed: at least 10)", flush=True)
 
 
 def peer_seconds(python, log, policy, truth, steps, seed, scale) -> list[tuple[float | None, float, float]]:
@@ -152,7 +152,9 @@ def samples(rows: int = 50_000, batch: int = 512, epochs: int = 4) -> None:
 
     bare()
     theirs, _ = cpu(bare)
-    print(f"samples per second: bridle {epochs * rows / ours:,.0f}, bare loop {epochs * rows / theirs:,.0f}", end="; ")
+    print(
+        f"samples per second: checkrein {epochs * rows / ours:,.0f}, bare loop {epochs * rows / theirs:,.0f}", end="; "
+    )
     print(f"ratio {theirs / ours:.2f} (claimed: at least 0.8)")
 
 
@@ -173,8 +175,8 @@ def heads(rows: int = 20_000, models: int = 8, steps: int = 60) -> None:
 
 def memory(frames: int = 100_000, steps: int = 200) -> None:
     """Measure in a process of its own: peaks are of a whole process."""
-    if os.environ.get("BRIDLE_MEMORY") is None:
-        subprocess.run([sys.executable, __file__, "memory"], check=True, env=os.environ | {"BRIDLE_MEMORY": "1"})
+    if os.environ.get("CHECKREIN_MEMORY") is None:
+        subprocess.run([sys.executable, __file__, "memory"], check=True, env=os.environ | {"CHECKREIN_MEMORY": "1"})
         return
     rng = np.random.default_rng(0)
     pixels = np.empty((frames, 96, 96), dtype=np.uint8)

@@ -12,11 +12,11 @@ import time
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from bridle import FQE, Support, Tabular
-from bridle.evaluation import Direct, evaluate
-from bridle.studies import graph
+from checkrein import FQE, Support, Tabular
+from checkrein.evaluation import Direct, evaluate
+from checkrein_studies import graph
 
-BEHAVIOUR = 0.1
+BEHAVIOR = 0.1
 EPISODES = 50
 SEEDS = 10
 ESTIMATORS = ["is", "pdis", "wis", "cwpdis", "naive", Direct(FQE(Tabular(), support=Support(min_count=0)), "fqe")]
@@ -31,12 +31,12 @@ PUBLISHED = {
 def errors(target: float, horizon: int, replications: int, seed: int = 0) -> np.ndarray:
     """(replications, estimators) means over seeds of the relative squared error."""
     mdp = graph.graph(horizon)
-    policy, behaviour = graph.constant_policy(mdp, target), graph.constant_policy(mdp, BEHAVIOUR)
+    policy, behavior = graph.constant_policy(mdp, target), graph.constant_policy(mdp, BEHAVIOR)
     truth = mdp.values(policy)[graph.REWARD]
     rng = np.random.default_rng(seed)
     found = []
     for _ in range(replications * SEEDS):
-        log = graph.log(mdp, behaviour, episodes=EPISODES, rng=rng)
+        log = graph.log(mdp, behavior, episodes=EPISODES, rng=rng)
         estimates = evaluate(policy, log, costs=[graph.REWARD], discount=graph.DISCOUNT, estimators=ESTIMATORS)
         found.append([estimates.value(name, graph.REWARD) for name in NAMES])
     relative = (np.array(found) - truth) ** 2 / truth**2

@@ -3,9 +3,9 @@
 python benchmarks/headline.py [--runs 200] [--jobs 2] [--only NAME ...] [--out FILE]
 
 Each run logs episodes, and learns twice. `plain` learns at the limit from all of them, and claims that the limit is
-kept because FQE on the same episodes says so (the paper's way). `bridle` learns on one half, support and margin chosen
-inside it, and claims it where the certificate of the other half passes. Truth is exact. Finished runs are kept in FILE
-and not run again.
+kept because FQE on the same episodes says so (the paper's way). `checkrein` learns on one half, support and margin
+chosen inside it, and claims it where the certificate of the other half passes. Truth is exact.
+Finished runs are kept in FILE and not run again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from bridle import FQE, FQI, AtMost, CuttingPlane, Dataset, Problem, Solution, Support, Tabular, TabularMDP, solve
-from bridle.certification import certify, split_episodes
-from bridle.certification.aim import aim
-from bridle.certification.certify import spent
-from bridle.studies import frozen_lake, random_cmdps
+from checkrein import FQE, FQI, AtMost, CuttingPlane, Dataset, Problem, Solution, Support, Tabular, TabularMDP, solve
+from checkrein.certification import certify
+from checkrein.certification.certify import alpha_spent
+from checkrein.data.split import split_episodes
+from checkrein.selection.margins import choose_margins
+from checkrein_studies import frozen_lake, random_cmdps
 from resumable import finished, options
 
 CONFIDENCE = 0.95
@@ -31,24 +32,24 @@ class Setting(NamedTuple):
     log: Dataset
     objective: str
     limit: AtMost
-    behaviour: float  # the objective of who wrote the log
+    behavior: float  # the objective of who wrote the log
 
 
 def lake(seed: int, episodes: int) -> Setting:
     """Slippery FrozenLake with a binding limit on falling into holes."""
     mdp = frozen_lake.lake()
-    behaviour = frozen_lake.behaviour(mdp)
-    log = frozen_lake.log(mdp, behaviour, episodes=episodes, seed=seed)
+    behavior = frozen_lake.behavior(mdp)
+    log = frozen_lake.log(mdp, behavior, episodes=episodes, seed=seed)
     limit = AtMost("hole", frozen_lake.HOLE_LIMIT, range=(0, 1))
-    return Setting(mdp, log, "goal", limit, mdp.values(behaviour)["goal"])
+    return Setting(mdp, log, "goal", limit, mdp.values(behavior)["goal"])
 
 
 def cmdps(seed: int, episodes: int) -> Setting:
     """Another random constrained MDP for each seed."""
     mdp = random_cmdps.goal_cmdp(seed)
-    behaviour = random_cmdps.skilled_behaviour(mdp, 0.1)
-    log = mdp.simulate(behaviour, episodes=episodes, max_steps=50, rng=np.random.default_rng(seed))
-    return Setting(mdp, log, "loss", AtMost("cost", 0.1, range=(0, 1)), mdp.values(behaviour)["loss"])
+    behavior = random_cmdps.skilled_behavior(mdp, 0.1)
+    log = mdp.simulate(behavior, episodes=episodes, max_steps=50, rng=np.random.default_rng(seed))
+    return Setting(mdp, log, "loss", AtMost("cost", 0.1, range=(0, 1)), mdp.values(behavior)["loss"])
 
 
 SETTINGS: dict[str, tuple[tuple[int, ...], Callable[[int, int], Setting]]] = {
@@ -66,7 +67,7 @@ def learned(problem: Problem, support: Support, tolerance: float = 1e-4) -> Solu
 def run(name: str, size: int, seed: int) -> dict[str, Any]:
     """Learn and claim both ways."""
     with threadpool_limits(1):
-        mdp, log, objective, limit, behaviour = SETTINGS[name][1](seed, size)
+        mdp, log, objective, limit, behavior = SETTINGS[name][1](seed, size)
         whole = Problem(log, objective=objective, constraints=[limit], discount=mdp.discount)
         best = mdp.optimum(objective=objective, constraints=[limit]).values[objective]
         plain = learned(whole, Support())
@@ -74,26 +75,26 @@ def run(name: str, size: int, seed: int) -> dict[str, Any]:
         if held is None:
             raise SystemExit("half of the episodes are held out")
         problem = Problem(mine, objective=objective, constraints=[limit], discount=mdp.discount)
-        target = aim(
+        target = choose_margins(
             problem,
             lambda part, support: learned(part, support, 1e-3).policy,
             held_out=held.first_rows().size,
-            confidence=1 - spent(1 - CONFIDENCE, 1),
+            confidence=1 - alpha_spent(1 - CONFIDENCE, 1),
             seed=seed,
         )
-        room = Problem(mine, objective=objective, constraints=target.constraints, discount=mdp.discount)
-        careful = learned(room, target.support).policy
+        tightened = Problem(mine, objective=objective, constraints=target.constraints, discount=mdp.discount)
+        careful = learned(tightened, target.support).policy
         found = certify(
             careful, held, constraints=[limit], discount=mdp.discount, confidence=CONFIDENCE, seed=seed, look=1
         )
 
     def judged(values: dict[str, float], *, claimed: bool) -> dict[str, Any]:
-        share = (values[objective] - behaviour) / (best - behaviour)
+        share = (values[objective] - behavior) / (best - behavior)
         return {"claimed": claimed, "true": values[limit.cost], "share": share}
 
     ways = {
         "plain": judged(mdp.values(plain.policy), claimed=plain.values[limit.cost] <= limit.limit * (1 + 1e-6)),
-        "bridle": judged(mdp.values(careful), claimed=found.verdict == "pass"),
+        "checkrein": judged(mdp.values(careful), claimed=found.verdict == "pass"),
     }
     return {"setting": name, "size": size, "seed": seed, "limit": limit.limit, "verdict": found.verdict, **ways}
 
@@ -101,7 +102,7 @@ def run(name: str, size: int, seed: int) -> dict[str, Any]:
 def table(runs: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield the lines of one setting and size."""
     yield f"{'way':8} claims   false claims   true violations   of the possible gain (where claimed)"
-    for way in ("plain", "bridle"):
+    for way in ("plain", "checkrein"):
         claimed = np.array([r[way]["claimed"] for r in runs])
         broken = np.array([r[way]["true"] > r["limit"] * (1 + 1e-6) for r in runs])
         share = np.array([r[way]["share"] for r in runs])

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import polars as pl
 
-from bridle.logs.stream import read_compressed
+from checkrein.logs.stream import read_compressed
 
 MILLION = 1_000_000
 LENGTH = 50  # steps of an episode
@@ -26,7 +26,7 @@ MAPPING = {"episode": "episode", "step": "step", "state": "state", "action": "ac
 ALONE = f"""
 import sys
 from pathlib import Path
-from bridle.logs.stream import read_compressed
+from checkrein.logs.stream import read_compressed
 read_compressed(sys.argv[1], costs={COSTS!r}, **{MAPPING!r})
 print(Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0])
 """

@@ -15,10 +15,10 @@ from types import ModuleType
 
 import numpy as np
 
-from bridle import TabularPolicy
-from bridle.evaluation import DoublyRobust, evaluate
-from bridle.functions.tabular import TabularQ
-from bridle.studies import graph
+from checkrein import TabularPolicy
+from checkrein.evaluation import DoublyRobust, evaluate
+from checkrein.functions.tabular import TabularQ
+from checkrein_studies import graph
 
 PEER = "scope-rl==0.2.1"
 THEIRS = {
@@ -53,9 +53,9 @@ def compare(estimators: ModuleType, seed: int) -> dict[str, float]:
     rng = np.random.default_rng(seed)
     horizon = 8
     mdp = graph.graph(horizon, slip=0.2)
-    behaviour = TabularPolicy(rng.dirichlet([2, 2], mdp.n_states))
+    behavior = TabularPolicy(rng.dirichlet([2, 2], mdp.n_states))
     policy = TabularPolicy(rng.dirichlet([2, 2], mdp.n_states))
-    log = graph.log(mdp, behaviour, episodes=200, rng=rng)
+    log = graph.log(mdp, behavior, episodes=200, rng=rng)
     q = rng.normal(size=(mdp.n_states, 2))
     ours = evaluate(
         policy,

@@ -23,10 +23,10 @@ def empirical_mdp(dataset):
 def evaluate(dataset, policy, discount, sweeps=4000):
     """Expected discounted sums (k,) of a policy that only takes logged actions, by repeated sweeps."""
     costs, moves, _ = empirical_mdp(dataset)
-    likely = policy.probabilities(np.arange(dataset.n_states))
+    probabilities = policy.probabilities(np.arange(dataset.n_states))
     values = np.zeros((dataset.n_states, costs.shape[2]))
     for _ in range(sweeps):
-        values = np.einsum("sa,sak->sk", likely, costs + discount * np.einsum("sat,tk->sak", moves, values))
+        values = np.einsum("sa,sak->sk", probabilities, costs + discount * np.einsum("sat,tk->sak", moves, values))
     return dataset.initial_weights @ values[dataset.initial_states] / dataset.initial_weights.sum()
 
 

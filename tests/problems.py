@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from bridle import FQE, FQI, AtMost, Dataset, Problem, Tabular, TabularPolicy
-from bridle.studies.random_cmdps import binding_limits, random_cmdp
+from checkrein import FQE, FQI, AtMost, Dataset, Problem, Tabular, TabularPolicy
+from checkrein_studies.random_cmdps import binding_limits, random_cmdp
 
 __all__ = ["PLAYERS", "binding_limits", "exact_problem", "problem_of", "random_log", "random_mdp", "random_policy"]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bridle import AtMost
-from bridle.studies import frozen_lake
+from checkrein import AtMost
+from checkrein_studies import frozen_lake
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
@@ -51,6 +51,6 @@ def test_the_exact_rows_of_the_readme_are_exact():
     readme = (ROOT / "README.md").read_text()
     free = lake.optimum(objective="goal").values
     bound = lake.optimum(objective="goal", constraints=[AtMost("hole", frozen_lake.HOLE_LIMIT)]).values
-    behaviour = lake.values(frozen_lake.behaviour(lake))
-    for values in (free, bound, behaviour):
+    behavior = lake.values(frozen_lake.behavior(lake))
+    for values in (free, bound, behavior):
         assert f"{values['goal']:.5f} │ {values['hole']:.5f}" in readme

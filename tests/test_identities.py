@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles
-from bridle import (
+from checkrein import (
     FQE,
     FQI,
     LSPI,

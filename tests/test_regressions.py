@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bridle import (
+from checkrein import (
     FQE,
     FQI,
     AtMost,
@@ -17,7 +17,7 @@ from bridle import (
     TabularPolicy,
     solve,
 )
-from bridle.errors import ArgumentError, BridleError, DivergenceError
+from checkrein.base.errors import ArgumentError, CheckreinError, DivergenceError
 from problems import PLAYERS, random_mdp
 
 
@@ -120,7 +120,7 @@ def test_a_dataset_does_not_change_with_the_arrays_it_was_made_from():
 def test_a_next_state_of_minus_one_after_an_end_is_a_habit_not_an_error():
     rows = {"states": [0, 1], "actions": [0, 0], "costs": {"c": [0, 1]}, "initial_states": [0]}
     assert Dataset.from_arrays(**rows, next_states=[1, -1], terminals=[0, 1]).next_states.tolist() == [1, 1]
-    with pytest.raises(BridleError, match="next_states is -1 in row 1"):
+    with pytest.raises(CheckreinError, match="next_states is -1 in row 1"):
         Dataset.from_arrays(**rows, next_states=[1, -1], terminals=[0, 0])
 
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from bridle import AtLeast, AtMost, MixturePolicy, TabularMDP, TabularPolicy
-from bridle.errors import ArgumentError, EndlessPolicyError, ProblemError
+from checkrein import AtLeast, AtMost, MixturePolicy, TabularMDP, TabularPolicy
+from checkrein.base.errors import ArgumentError, EndlessPolicyError, ProblemError
 from problems import binding_limits, random_mdp
 
 CHAIN = np.zeros((2, 2, 2))  # in state 0, action 0 goes on to state 1 and action 1 stays; state 1 ends
@@ -22,7 +22,7 @@ def test_values_by_hand():
     assert chain(1.0).values(wait) == pytest.approx({"c": 7.0})
 
 
-def test_a_mixture_is_worth_its_members_not_its_average_behaviour():
+def test_a_mixture_is_worth_its_members_not_its_average_behavior():
     go, stay = (TabularPolicy(np.tile(row, (2, 1))) for row in ([1.0, 0.0], [0.0, 1.0]))
     each = [chain(0.5).values(policy)["c"] for policy in (go, stay)]
     mixture = MixturePolicy((go, stay), np.array([0.5, 0.5]))

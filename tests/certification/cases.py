@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from bridle import AtMost, Dataset, TabularPolicy
-from bridle.certification import certify
-from bridle.certification.methods import Fitted
-from bridle.studies import graph
+from checkrein import AtMost, Dataset, TabularPolicy
+from checkrein.certification import certify
+from checkrein.certification.bounds import BootstrapFQE
+from checkrein_studies import graph
 
-QUICK = Fitted(replicates=200)
+QUICK = BootstrapFQE(replicates=200)
 
 
 def coin_log(episodes, *, chance=0.3, seed=0, costs=None, propensity=0.5, logged=0.5):
@@ -61,10 +61,10 @@ def bandit_log(episodes, *, seed=0, bend=0.0, propensities=True):
     """One step: the cost of action 1 grows with the feature, and bends with its square."""
     rng = np.random.default_rng(seed)
     states = rng.standard_normal((episodes, 1))
-    behaviour = Tilted([[0.0, 0.5]]).probabilities(states)
-    actions = 1 * (rng.random(episodes) < behaviour[:, 1])
+    behavior = Tilted([[0.0, 0.5]]).probabilities(states)
+    actions = 1 * (rng.random(episodes) < behavior[:, 1])
     costs = 1.0 + actions * (states[:, 0] + bend * states[:, 0] ** 2) + 0.5 * rng.standard_normal(episodes)
-    stated = {"propensities": behaviour[np.arange(episodes), actions]} if propensities else {}
+    stated = {"propensities": behavior[np.arange(episodes), actions]} if propensities else {}
     return Dataset.from_arrays(
         states=states,
         actions=actions,

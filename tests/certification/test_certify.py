@@ -4,12 +4,12 @@ import re
 import numpy as np
 import pytest
 
-from bridle import AtLeast, AtMost, MixturePolicy, TabularPolicy
-from bridle.certification import Certificate, Fitted, Sampled
-from bridle.certification.certify import fingerprint, spent
-from bridle.errors import ArgumentError, DataError, ProblemError, StorageError
-from bridle.studies import graph
 from certification.cases import Tilted, bandit_log, circling, coin, coin_log, failed, graph_log, harm, judged
+from checkrein import AtLeast, AtMost, MixturePolicy, TabularPolicy
+from checkrein.base.errors import ArgumentError, DataError, ProblemError, StorageError
+from checkrein.certification import BootstrapFQE, Certificate, EpisodeScoreBound
+from checkrein.certification.certify import alpha_spent, fingerprint
+from checkrein_studies import graph
 from problems import rows_of
 
 LOG = coin_log(400)  # of a coin(0.5), which costs 0.15; what a coin(0.4) costs is 0.12
@@ -41,7 +41,7 @@ def test_a_limit_just_above_the_estimate_is_left_open_and_more_episodes_would_te
     needed = int(re.search(r"about ([\d,]+) held-out episodes", found.advice[0])[1].replace(",", ""))
     width = found.bounds["harm"] - estimate
     assert needed == pytest.approx(400 * (width / 0.01) ** 2, abs=1)
-    truth, quick = 0.4 * 0.3, Fitted("t")
+    truth, quick = 0.4 * 0.3, BootstrapFQE("t")
     many = [judged(coin(0.4), coin_log(2 * needed, seed=s), harm(truth + 0.01), method=quick) for s in range(10)]
     assert np.mean([each.verdict == "pass" for each in many]) > 0.5
 
@@ -84,14 +84,14 @@ def test_all_constraints_must_pass():
 
 
 def test_all_looks_together_spend_no_more_than_was_permitted():
-    assert spent(0.05, None) == 0.05
-    assert spent(0.05, 1) == pytest.approx(0.04)
-    looks = [spent(0.05, look) for look in range(1, 60)]
+    assert alpha_spent(0.05, None) == 0.05
+    assert alpha_spent(0.05, 1) == pytest.approx(0.04)
+    looks = [alpha_spent(0.05, look) for look in range(1, 60)]
     assert sum(looks) <= 0.05 + 1e-15
     assert sum(looks) == pytest.approx(0.05)
     assert sorted(looks, reverse=True) == looks
     with pytest.raises(ArgumentError, match="look is 0: the first is 1"):
-        spent(0.05, 0)
+        alpha_spent(0.05, 0)
 
 
 def test_a_later_look_asks_for_more():
@@ -99,12 +99,12 @@ def test_a_later_look_asks_for_more():
     bounds = [found.bounds["harm"] for found in certificates]
     assert sorted(set(bounds)) == bounds
     assert [found.look for found in certificates] == [1, 1, 2, 3]
-    assert [found.error for found in certificates] == pytest.approx([0.05, 0.04, 0.005, 0.0025])
+    assert [found.alpha for found in certificates] == pytest.approx([0.05, 0.04, 0.005, 0.0025])
 
 
 def test_a_look_that_may_hardly_err_still_has_a_bound():
     first, late = (judged(coin(0.4), coin_log(60), harm(0.3), look=look) for look in (1, 12))
-    assert late.error < 5e-6
+    assert late.alpha < 5e-6
     assert first.bounds["harm"] < late.bounds["harm"] < np.inf
 
 
@@ -222,6 +222,6 @@ def test_weights_of_episodes_count():
 
 
 def test_a_method_of_ones_own_is_used_as_it_is():
-    method = Sampled("pdis", "betting", largest_weight=1.2)
+    method = EpisodeScoreBound("pdis", "betting", largest_weight=1.2)
     found = judged(coin(0.4), LOG, harm(0.3, range=(0, 1)), method=method)
     assert (found.verdict, found.method, found.guarantee) == ("pass", "pdis-betting", "finite-sample")

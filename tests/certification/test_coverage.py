@@ -1,14 +1,14 @@
 import numpy as np
 
-from bridle import AtMost
-from bridle.certification import certify
-from bridle.studies import graph
 from certification.cases import QUICK, coin, coin_log, graph_log, upper_value
+from checkrein import AtMost
+from checkrein.certification import certify
+from checkrein_studies import graph
 
 
-def most(runs, error=0.05):
+def most(runs, alpha=0.05):
     """Three standard deviations above the share of runs that may err."""
-    return error + 3 * np.sqrt(error * (1 - error) / runs)
+    return alpha + 3 * np.sqrt(alpha * (1 - alpha) / runs)
 
 
 def test_the_default_errs_on_the_graph_no_more_often_than_it_says():

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bridle import AtMost, Dataset, TabularPolicy
-from bridle.certification import METHODS, Fitted, Sampled
-from bridle.functions import Linear
-from bridle.functions.features import Polynomial
-from bridle.studies import graph
 from certification.cases import QUICK, Tilted, bandit_log, circling, coin, coin_log, failed, graph_log, harm, judged
+from checkrein import AtMost, Dataset, TabularPolicy
+from checkrein.certification import METHODS, BootstrapFQE, EpisodeScoreBound
+from checkrein.functions import Linear
+from checkrein.functions.features import Polynomial
+from checkrein_studies import graph
 from evaluation.references import log_of, policy_near_uniform, world
 from problems import rows_of
 
@@ -46,7 +46,7 @@ def test_decisions_that_were_never_logged_forbid_a_pass():
     assert judged(coin(0.0), log, harm(5.0, range=(0, 1))).verdict == "pass"
 
 
-def test_decisions_that_behaviour_hardly_takes_forbid_a_pass_over_features():
+def test_decisions_that_behavior_hardly_takes_forbid_a_pass_over_features():
     log = bandit_log(400)
     away = rows_of(log, actions=np.where(log.states[:, 0] < 3, 0, 1), propensities=None)
     refused("unsupported decisions", judged(Tilted([[0.0, 0.5]]), away, harm(50.0), method=None))
@@ -72,11 +72,13 @@ def test_an_episode_that_makes_most_of_the_variance_forbids_a_pass():
 @pytest.mark.parametrize("features", [Polynomial(1), Rays()], ids=["with a constant", "without"])
 def test_a_class_that_cannot_hold_the_values_forbids_a_pass(features):
     log, policy = bandit_log(2000, bend=1.0), Tilted([[0.0, 1.0]])
-    found = judged(policy, log, harm(50.0), method=Fitted("t", Linear(features)))
+    found = judged(policy, log, harm(50.0), method=BootstrapFQE("t", Linear(features)))
     assert found.guarantee == "heuristic"
     refused("Bellman error", found)
-    assert judged(policy, log, harm(50.0), method=Fitted("t", Linear(Polynomial(2)))).verdict == "pass"
-    assert judged(policy, log, harm(50.0), method=Sampled("dr", "t", Linear(features))).verdict == "pass"  # corrected
+    assert judged(policy, log, harm(50.0), method=BootstrapFQE("t", Linear(Polynomial(2)))).verdict == "pass"
+    assert (
+        judged(policy, log, harm(50.0), method=EpisodeScoreBound("dr", "t", Linear(features))).verdict == "pass"
+    )  # corrected
 
 
 def test_weights_that_stand_for_few_episodes_forbid_a_pass():
@@ -159,9 +161,9 @@ def test_a_fitted_iteration_without_a_limit_forbids_a_pass():
         weights=np.ones(2 * n),
         n_actions=1,
     )
-    skewed = log.select(~((np.arange(2 * n) % 2 == 1) & (np.arange(2 * n) > 10)))
+    johnson_t = log.select(~((np.arange(2 * n) % 2 == 1) & (np.arange(2 * n) > 10)))
     alone = Tilted([[0.0]])
-    found = judged(alone, skewed, harm(1e6), method=Fitted("t", Linear(features=np.asarray)), discount=0.95)
+    found = judged(alone, johnson_t, harm(1e6), method=BootstrapFQE("t", Linear(features=np.asarray)), discount=0.95)
     refused("divergence", found)
 
 

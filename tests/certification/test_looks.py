@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from bridle import AtLeast, AtMost
-from bridle.certification.certify import spent
-from bridle.certification.looks import Looks, claim_key, log_key
-from bridle.errors import DataError
+from checkrein import AtLeast, AtMost
+from checkrein.base.errors import DataError
+from checkrein.certification.certify import alpha_spent
+from checkrein.certification.looks import Looks, claim_key, log_key
 from problems import random_log
 
 
@@ -24,10 +24,10 @@ def test_a_new_claim_is_the_next_look_and_an_old_one_keeps_its_number(tmp_path):
 
 
 def test_all_looks_together_keep_to_the_error_that_is_stated():
-    assert sum(spent(0.05, look) for look in range(1, 60)) <= 0.05 + 1e-15
-    assert spent(0.05, 1) == pytest.approx(0.04)
-    assert all(spent(0.05, look + 1) < spent(0.05, look) for look in range(1, 20))
-    assert spent(0.05, None) == 0.05
+    assert sum(alpha_spent(0.05, look) for look in range(1, 60)) <= 0.05 + 1e-15
+    assert alpha_spent(0.05, 1) == pytest.approx(0.04)
+    assert all(alpha_spent(0.05, look + 1) < alpha_spent(0.05, look) for look in range(1, 20))
+    assert alpha_spent(0.05, None) == 0.05
 
 
 def test_a_log_is_known_by_its_decisions_however_costs_and_states_are_read():

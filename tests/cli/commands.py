@@ -6,7 +6,7 @@ import sys
 from typing import NamedTuple
 from unittest import mock
 
-import bridle.cli
+import checkrein.cli
 
 
 class Done(NamedTuple):
@@ -15,12 +15,12 @@ class Done(NamedTuple):
     err: str
 
 
-def bridle_command(*arguments) -> Done:
+def checkrein_command(*arguments) -> Done:
     out, err = io.StringIO(), io.StringIO()
-    called = mock.patch.object(sys, "argv", ["bridle", *map(str, arguments)])
+    called = mock.patch.object(sys, "argv", ["checkrein", *map(str, arguments)])
     with called, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
-            bridle.cli.main()
+            checkrein.cli.main()
             code = 0
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)

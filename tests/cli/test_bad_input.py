@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cli.commands import bridle_command
+from cli.commands import checkrein_command
 
 PROBLEM = """\
 [data]
@@ -103,7 +103,7 @@ PROBLEMS = {
 def attempt(folder, log=GOOD, problem=PROBLEM):
     (folder / "log.csv").write_bytes(log if isinstance(log, bytes) else log.encode())
     (folder / "problem.toml").write_text(problem)
-    return bridle_command("fit", folder / "problem.toml", "--out", folder / "run")
+    return checkrein_command("fit", folder / "problem.toml", "--out", folder / "run")
 
 
 def require_refusal(done, folder, words):
@@ -165,16 +165,16 @@ def test_mixed_types_across_files_are_named(tmp_path):
 
 
 def test_a_missing_problem_file_says_how_to_get_one(tmp_path):
-    done = bridle_command("inspect", tmp_path / "lost.toml")
+    done = checkrein_command("inspect", tmp_path / "lost.toml")
     assert done.code == 2
-    assert "bridle init" in done.err
+    assert "checkrein init" in done.err
 
 
 def test_strict_makes_a_warning_an_error(tmp_path):
     (tmp_path / "log.csv").write_text(GOOD + "4,0,low,none,0,1,0.1\n")
     (tmp_path / "problem.toml").write_text(PROBLEM)
-    assert "a single row" in bridle_command("inspect", tmp_path / "problem.toml").out
-    done = bridle_command("fit", tmp_path / "problem.toml", "--out", tmp_path / "run", "--strict")
+    assert "a single row" in checkrein_command("inspect", tmp_path / "problem.toml").out
+    done = checkrein_command("fit", tmp_path / "problem.toml", "--out", tmp_path / "run", "--strict")
     require_refusal(done, tmp_path, ["--strict", "a single row"])
 
 
@@ -199,4 +199,4 @@ def test_whatever_stands_in_a_problem_file_there_is_no_traceback(line, value, tm
     lines[line] = lines[line].split("=")[0] + "=" + value
     (tmp_path / "log.csv").write_text(GOOD)
     (tmp_path / "problem.toml").write_text("\n".join(lines))
-    assert bridle_command("inspect", tmp_path / "problem.toml").code in (0, 2)
+    assert checkrein_command("inspect", tmp_path / "problem.toml").code in (0, 2)

@@ -2,18 +2,18 @@ import json
 import subprocess
 import sys
 
-import bridle
+import checkrein
 
 
 def command(*arguments):
-    call = [sys.executable, "-m", "bridle", *arguments]
+    call = [sys.executable, "-m", "checkrein", *arguments]
     return subprocess.run(call, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_the_demo_shows_the_four_policies_and_writes_a_run_folder(tmp_path):
     done = command("demo", "--out", str(tmp_path / "run"), "--episodes", "2000")
     assert done.returncode == 0, done.stderr
-    for words in ("gap", "Converged", "learned", "behaviour", "best without limit", "best within limit", "-0.40762"):
+    for words in ("gap", "Converged", "learned", "behavior", "best without limit", "best within limit", "-0.40762"):
         assert words in done.stdout
     assert json.loads((tmp_path / "run" / "solution.json").read_text())["status"] == "converged"
 
@@ -35,4 +35,4 @@ def test_typos_are_exit_code_two_without_a_traceback():
 
 
 def test_the_version_is_the_packages():
-    assert command("--version").stdout.strip() == bridle.__version__
+    assert command("--version").stdout.strip() == checkrein.__version__

@@ -5,18 +5,18 @@ import json
 import polars as pl
 import pytest
 
-import bridle
-from cli.commands import bridle_command
+import checkrein
+from cli.commands import checkrein_command
 
-LOOKS = "bridle-looks.jsonl"
+LOOKS = "checkrein-looks.jsonl"
 
 
 @pytest.fixture(scope="module")
 def ward(tmp_path_factory):
     """The tutorial's log and a run on it."""
     folder = tmp_path_factory.mktemp("ward")
-    assert bridle_command("example", "--out", folder, "--patients", 4000).code == 0
-    assert bridle_command("fit", folder / "icu.toml", "--out", folder / "run").code == 0
+    assert checkrein_command("example", "--out", folder, "--patients", 4000).code == 0
+    assert checkrein_command("fit", folder / "icu.toml", "--out", folder / "run").code == 0
     return folder
 
 
@@ -25,7 +25,7 @@ def looks(folder):
 
 
 def test_every_estimator_has_its_row_and_the_table_is_saved(ward):
-    done = bridle_command("evaluate", ward / "run", "--data", ward / "icu.csv")
+    done = checkrein_command("evaluate", ward / "run", "--data", ward / "icu.csv")
     assert done.code == 0
     assert "held-out part of the run's own log" in done.out
     table = pl.read_csv(ward / "run" / "evaluation.csv")
@@ -40,7 +40,7 @@ def test_every_estimator_has_its_row_and_the_table_is_saved(ward):
 
 
 def test_fitted_values_are_those_of_the_report(ward):
-    assert bridle_command("evaluate", ward / "run", "--data", ward / "icu.csv", "--estimators", "fqe").code == 0
+    assert checkrein_command("evaluate", ward / "run", "--data", ward / "icu.csv", "--estimators", "fqe").code == 0
     table = pl.read_csv(ward / "run" / "evaluation.csv")
     summary = json.loads((ward / "run" / "summary.json").read_text())
     for row in summary["costs"]:
@@ -49,23 +49,23 @@ def test_fitted_values_are_those_of_the_report(ward):
 
 
 def test_an_unknown_estimator_is_named(ward):
-    done = bridle_command("evaluate", ward / "run", "--data", ward / "icu.csv", "--estimators", "fqe,guess")
+    done = checkrein_command("evaluate", ward / "run", "--data", ward / "icu.csv", "--estimators", "fqe,guess")
     assert done.code == 2
     assert "'guess'" in done.err
     assert "cwpdis" in done.err
 
 
 def test_the_same_claim_is_one_look_and_another_policy_is_the_next(ward):
-    first = bridle.Certificate.read(ward / "run" / "certificate.json")
-    again = bridle_command("certify", ward / "run", "--data", ward / "icu.csv")
-    assert bridle.Certificate.read(ward / "run" / "certificate.json") == first
+    first = checkrein.Certificate.read(ward / "run" / "certificate.json")
+    again = checkrein_command("certify", ward / "run", "--data", ward / "icu.csv")
+    assert checkrein.Certificate.read(ward / "run" / "certificate.json") == first
     assert again.code == {"pass": 0, "fail": 5, "inconclusive": 6}[first.verdict]
     assert first.look == 1
     before = len(looks(ward))
-    bridle_command("certify", ward / "run", "--data", ward / "icu.csv", "--single")
-    single = bridle.Certificate.read(ward / "run" / "certificate-single.json")
+    checkrein_command("certify", ward / "run", "--data", ward / "icu.csv", "--single")
+    single = checkrein.Certificate.read(ward / "run" / "certificate-single.json")
     assert single.look == before + 1
-    assert single.error < first.error
+    assert single.alpha < first.alpha
     assert single.policy != first.policy
     assert len(looks(ward)) == before + 1
 
@@ -74,18 +74,18 @@ def test_a_second_run_on_the_same_log_pays_for_its_look(ward):
     problem = ward / "other.toml"
     problem.write_text((ward / "icu.toml").read_text().replace("at_most = 2.5", "at_most = 2.6"))
     count = len(looks(ward))
-    assert bridle_command("fit", problem, "--out", ward / "second").code == 0
-    certificate = bridle.Certificate.read(ward / "second" / "certificate.json")
+    assert checkrein_command("fit", problem, "--out", ward / "second").code == 0
+    certificate = checkrein.Certificate.read(ward / "second" / "certificate.json")
     assert certificate.look == count + 1
-    assert certificate.error < 0.01
+    assert certificate.alpha < 0.01
 
 
 def test_a_new_log_is_judged_by_all_of_its_episodes(ward):
     new = ward / "new"
     new.mkdir()
-    assert bridle_command("example", "--out", new, "--patients", 3000, "--seed", 7).code == 0
-    done = bridle_command("certify", ward / "run", "--data", new / "icu.csv")
-    certificate = bridle.Certificate.read(ward / "run" / "certificate-new.json")
+    assert checkrein_command("example", "--out", new, "--patients", 3000, "--seed", 7).code == 0
+    done = checkrein_command("certify", ward / "run", "--data", new / "icu.csv")
+    certificate = checkrein.Certificate.read(ward / "run" / "certificate-new.json")
     assert certificate.episodes == 3000
     assert certificate.look == 1
     assert done.code in (0, 6)
@@ -96,13 +96,13 @@ def test_the_log_that_was_learned_from_is_known_again_when_an_outcome_in_it_is_c
     table = pl.read_csv(ward / "icu.csv")
     corrected = pl.when(pl.int_range(pl.len()) == 3).then(0.25).otherwise("litres").alias("litres")
     table.with_columns(corrected).write_csv(ward / "corrected.csv")
-    done = bridle_command("evaluate", ward / "run", "--data", ward / "corrected.csv", "--estimators", "naive")
+    done = checkrein_command("evaluate", ward / "run", "--data", ward / "corrected.csv", "--estimators", "naive")
     assert "2,000 episodes of the held-out part of the run's own log" in done.out
 
 
 def test_a_log_that_is_not_where_it_was_is_asked_for(ward, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    done = bridle_command("certify", ward / "run")
+    done = checkrein_command("certify", ward / "run")
     assert done.code == 2
     assert "pass --data" in done.err
 
@@ -112,23 +112,23 @@ def test_a_log_with_an_unknown_treatment_is_refused(ward):
         pl.when(pl.int_range(pl.len()) == 5).then(pl.lit("surgery")).otherwise("treatment").alias("treatment")
     )
     table.write_csv(ward / "odd.csv")
-    done = bridle_command("certify", ward / "run", "--data", ward / "odd.csv")
+    done = checkrein_command("certify", ward / "run", "--data", ward / "odd.csv")
     assert done.code == 2
     assert "'surgery'" in done.err
 
 
 def test_a_wrong_method_or_confidence_is_named(ward):
-    wrong = bridle_command("certify", ward / "run", "--data", ward / "icu.csv", "--method", "guess")
+    wrong = checkrein_command("certify", ward / "run", "--data", ward / "icu.csv", "--method", "guess")
     assert wrong.code == 2
     assert "fqe-studentised" in wrong.err
-    assert bridle_command("certify", ward / "run", "--data", ward / "icu.csv", "--confidence", "2").code == 2
+    assert checkrein_command("certify", ward / "run", "--data", ward / "icu.csv", "--confidence", "2").code == 2
 
 
 def test_a_damaged_record_of_looks_is_not_ignored(ward, tmp_path):
     log = tmp_path / "icu.csv"
     log.write_bytes((ward / "icu.csv").read_bytes())
     (tmp_path / LOOKS).write_text("not json\n")
-    done = bridle_command("certify", ward / "run", "--data", log)
+    done = checkrein_command("certify", ward / "run", "--data", log)
     assert done.code == 2
     assert "line 1" in done.err
 
@@ -136,7 +136,7 @@ def test_a_damaged_record_of_looks_is_not_ignored(ward, tmp_path):
 def test_a_method_that_is_not_known_is_a_mistake_in_the_problem_file(ward):
     problem = ward / "method.toml"
     problem.write_text((ward / "icu.toml").read_text() + '\n[certify]\nmethod = "guess"\n')
-    done = bridle_command("inspect", problem)
+    done = checkrein_command("inspect", problem)
     assert done.code == 2
     assert "certify" in done.err
     assert "fqe-studentised" in done.err
@@ -145,8 +145,8 @@ def test_a_method_that_is_not_known_is_a_mistake_in_the_problem_file(ward):
 def test_without_a_holdout_there_is_no_certificate(ward):
     problem = ward / "all.toml"
     problem.write_text((ward / "icu.toml").read_text().replace("holdout = 0.5", "holdout = 0.0"))
-    assert bridle_command("fit", problem, "--out", ward / "all").code == 0
+    assert checkrein_command("fit", problem, "--out", ward / "all").code == 0
     assert not (ward / "all" / "certificate.json").exists()
-    done = bridle_command("certify", ward / "all", "--data", ward / "icu.csv")
+    done = checkrein_command("certify", ward / "all", "--data", ward / "icu.csv")
     assert done.code == 2
     assert "learned from all of this log" in done.err

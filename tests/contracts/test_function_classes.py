@@ -7,7 +7,8 @@ import pytest
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import Ridge
 
-from bridle import Ensemble, FrozenFeatures, Linear, Neural, OneHot, Polynomial, Regressor, Tabular, Trees, storage
+from checkrein import Ensemble, FrozenFeatures, Linear, Neural, OneHot, Polynomial, Regressor, Tabular, Trees
+from checkrein.base import storage
 from problems import random_log
 
 N_ACTIONS = 3
@@ -176,10 +177,10 @@ def test_the_fixed_point_is_where_the_fitted_iteration_stays(name, rng):
     case = CASES[name]
     next_states = case.states[rng.permutation(len(ACTIONS))]
     costs, discount = rng.random((len(ACTIONS), 2)), 0.5
-    likely = np.full((len(ACTIONS), N_ACTIONS), 1 / N_ACTIONS)
+    probabilities = np.full((len(ACTIONS), N_ACTIONS), 1 / N_ACTIONS)
     design = design_of(case)
     dynamics = design.dynamics(next_states, np.full(len(ACTIONS), discount))
-    q = dynamics.evaluate(costs, lambda x: likely[: len(x)], require_contraction=True)
-    targets = costs + discount * np.einsum("na,nak->nk", likely, q(next_states))
+    q = dynamics.evaluate(costs, lambda x: probabilities[: len(x)], require_contraction=True)
+    targets = costs + discount * np.einsum("na,nak->nk", probabilities, q(next_states))
     again = design.fit(targets, rng=rng)
     assert again(case.states) == pytest.approx(q(case.states), rel=1e-8, abs=1e-9)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from bridle import CuttingPlane, ExponentiatedGradient, OnlineGradientDescent, rounds
+from checkrein import CuttingPlane, ExponentiatedGradient, OnlineGradientDescent, rounds
 from problems import PLAYERS, binding_limits, exact_problem, random_mdp
 
 BOUND = 5.0

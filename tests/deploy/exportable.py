@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from bridle import GreedyPolicy, MixturePolicy, OneHot, Polynomial, SoftminPolicy, TabularPolicy
-from bridle.encoding import MISSING, Encoding, StateColumn
-from bridle.functions import LinearQ, TabularQ
-from bridle.support import BehaviourMask, CountMask, EveryAction
+from checkrein import GreedyPolicy, MixturePolicy, OneHot, Polynomial, SoftminPolicy, TabularPolicy
+from checkrein.data.encoding import MISSING, Encoding, StateColumn
+from checkrein.functions import LinearQ, TabularQ
+from checkrein.policies.support import BehaviorMask, CountMask, EveryAction
 
 RNG = np.random.default_rng(0)
 S, A, D = 12, 4, 3  # states, actions, features
@@ -27,11 +27,11 @@ def linear_q(degree):
     return LinearQ(Polynomial(degree), RNG.normal(size=(A, Polynomial(degree)(np.zeros((1, D))).shape[1], 1)))
 
 
-def behaviour(threshold):
+def behavior(threshold):
     """Some actions are seldom taken, the last never."""
     intercepts = np.append(RNG.normal(size=A - 1), -np.inf)
     coefficients = np.vstack([RNG.normal(size=(A - 1, D)), np.zeros(D)])
-    return BehaviourMask(RNG.normal(size=D), 0.5 + RNG.random(D), coefficients, intercepts, threshold)
+    return BehaviorMask(RNG.normal(size=D), 0.5 + RNG.random(D), coefficients, intercepts, threshold)
 
 
 COUNTS = CountMask(np.vstack([RNG.random((S - 1, A)) < 0.7, np.zeros(A, dtype=bool)]))  # the last was never left
@@ -44,10 +44,10 @@ TABLES = {
 TABLES["mixture"] = MixturePolicy(tuple(TABLES.values()), np.array([0.1, 0.2, 0.3, 0.4]))
 RULES = {
     "greedy": GreedyPolicy(linear_q(1)),
-    "constant": GreedyPolicy(linear_q(0), behaviour(0.1)),
-    "quadratic": GreedyPolicy(linear_q(2), behaviour(0.2)),
-    "strict": GreedyPolicy(linear_q(3), behaviour(0.9)),  # hardly any action reaches that: the likeliest is left
-    "softmin": SoftminPolicy(linear_q(2), 0.5, behaviour(0.15)),
+    "constant": GreedyPolicy(linear_q(0), behavior(0.1)),
+    "quadratic": GreedyPolicy(linear_q(2), behavior(0.2)),
+    "strict": GreedyPolicy(linear_q(3), behavior(0.9)),  # hardly any action reaches that: the likeliest is left
+    "softmin": SoftminPolicy(linear_q(2), 0.5, behavior(0.15)),
 }
 RULES["mixture"] = MixturePolicy(
     (MixturePolicy(tuple(RULES.values()), np.full(5, 0.2)), GreedyPolicy(linear_q(2), EveryAction(A))),

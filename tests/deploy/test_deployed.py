@@ -3,13 +3,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-import bridle
-from bridle import GreedyPolicy, MixturePolicy, TabularPolicy, save_policy, storage
-from bridle.deploy import DeployedPolicy, load
-from bridle.deploy.deployed import pick
-from bridle.encoding import MISSING, Encoding, StateColumn
-from bridle.errors import DataError, StorageError
-from bridle.functions import TabularQ
+import checkrein
+from checkrein import GreedyPolicy, MixturePolicy, TabularPolicy, save_policy
+from checkrein.base import storage
+from checkrein.base.errors import DataError, StorageError
+from checkrein.data.encoding import MISSING, Encoding, StateColumn
+from checkrein.deploy import DeployedPolicy, load
+from checkrein.deploy.deployed import pick
+from checkrein.functions import TabularQ
 
 ALWAYS = [GreedyPolicy(TabularQ(np.tile(1.0 - np.eye(3)[a], (5, 1))[:, :, None])) for a in range(3)]
 WEIGHTS = np.array([0.2, 0.5, 0.3])
@@ -130,11 +131,11 @@ def test_what_does_not_fit_is_named(tmp_path):
 
 def test_whole_numbers_come_back_as_numbers_and_other_files_are_told_apart(tmp_path):
     table = pl.DataFrame({"e": [1, 1, 2], "x": ["u", "v", "u"], "a": [2, 7, 7], "c": [0, 1, 0]})
-    log = bridle.read_logs(table, episode="e", state="x", action="a", costs="c")
-    policy = DeployedPolicy(bridle.TabularPolicy.uniform(2, 2), log.encoding)
+    log = checkrein.read_logs(table, episode="e", state="x", action="a", costs="c")
+    policy = DeployedPolicy(checkrein.TabularPolicy.uniform(2, 2), log.encoding)
     assert set(policy.act([{"x": "u"}, {"x": "v"}] * 20, seed=0)) == {2, 7}
     with pytest.raises(DataError, match="pass \\[row\\]"):
         policy.act({"x": "u"}, seed=0)
     (tmp_path / "policy.json").write_text("{}")
     with pytest.raises(StorageError, match="load the run folder instead"):
-        bridle.load_policy(tmp_path / "policy.json")
+        checkrein.load_policy(tmp_path / "policy.json")

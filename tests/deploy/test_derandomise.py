@@ -4,11 +4,21 @@ import exportable
 import numpy as np
 import pytest
 
-from bridle import AtLeast, AtMost, CuttingPlane, GreedyPolicy, MixturePolicy, Polynomial, Problem, TabularPolicy, solve
-from bridle.deploy import averaged_weights, best_member
-from bridle.errors import ArgumentError, ProblemError
-from bridle.functions import LinearQ, TabularQ
-from bridle.problem import Values
+from checkrein import (
+    AtLeast,
+    AtMost,
+    CuttingPlane,
+    GreedyPolicy,
+    MixturePolicy,
+    Polynomial,
+    Problem,
+    TabularPolicy,
+    solve,
+)
+from checkrein.base.errors import ArgumentError, ProblemError
+from checkrein.deploy import averaged_weights, best_member
+from checkrein.functions import LinearQ, TabularQ
+from checkrein.problem.problem import Values
 from problems import PLAYERS, binding_limits, exact_problem, random_mdp
 
 MDP = random_mdp(3, n_constraints=2, n_states=12)

@@ -10,15 +10,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from bridle import GreedyPolicy, MixturePolicy, Polynomial, SoftminPolicy, TabularPolicy, storable
-from bridle.deploy import export_json, json_export, read_policy
-from bridle.deploy.agreement import close_calls, random_rows
-from bridle.deploy.portable import portable
-from bridle.encoding import Encoding, StateColumn
-from bridle.errors import StorageError
-from bridle.functions import LinearQ, TabularQ
-from bridle.policies import members_of
-from bridle.support import BehaviourMask
+from checkrein import GreedyPolicy, MixturePolicy, Polynomial, SoftminPolicy, TabularPolicy, storable
+from checkrein.base.errors import StorageError
+from checkrein.data.encoding import Encoding, StateColumn
+from checkrein.deploy import export_json, json_export, read_policy
+from checkrein.deploy.agreement import close_calls, random_rows
+from checkrein.deploy.portable import portable
+from checkrein.functions import LinearQ, TabularQ
+from checkrein.policies.policies import members_of
+from checkrein.policies.support import BehaviorMask
 
 
 @pytest.mark.parametrize("policy", exportable.EVERY.values(), ids=exportable.EVERY.keys())
@@ -72,7 +72,7 @@ def test_numbers_and_truth_values_are_the_categories_that_they_read_as(tmp_path)
 def test_equal_values_go_to_the_first_action_as_ours_do(tmp_path):
     weights = np.tile(np.random.default_rng(0).normal(size=(1, 10, 1)), (exportable.A, 1, 1))
     weights[2] *= 1 + 1e-13  # a difference of no weight
-    policy = GreedyPolicy(LinearQ(Polynomial(2), weights), exportable.behaviour(0.2))
+    policy = GreedyPolicy(LinearQ(Polynomial(2), weights), exportable.behavior(0.2))
     export_json(policy, None, tmp_path / "policy.json")
     content = read_policy.read(str(tmp_path / "policy.json"))
     states = np.random.default_rng(1).normal(size=(1000, exportable.D))
@@ -94,13 +94,13 @@ def test_nothing_but_the_file_and_the_standard_library_is_needed(tmp_path):
     code = (
         "import sys, json, random; sys.path.insert(0, '.'); import reader; policy = reader.read('policy.json');"
         "rng = random.Random(1); member = reader.start_episode(policy, rng); row = {'lactate': None, 'age': 2};"
-        "print(json.dumps([reader.act(policy, member, row, rng), 'numpy' in sys.modules, 'bridle' in sys.modules]))"
+        "print(json.dumps([reader.act(policy, member, row, rng), 'numpy' in sys.modules, 'checkrein' in sys.modules]))"
     )
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], cwd=tmp_path, capture_output=True, check=True)
-    action, numpy_used, bridle_used = json.loads(done.stdout)
+    action, numpy_used, checkrein_used = json.loads(done.stdout)
     assert action in exportable.ACTIONS
     assert not numpy_used
-    assert not bridle_used
+    assert not checkrein_used
 
 
 def test_members_are_drawn_in_proportion(tmp_path):
@@ -114,15 +114,15 @@ def test_members_are_drawn_in_proportion(tmp_path):
 def test_the_file_explains_itself(tmp_path):
     export_json(exportable.RULES["mixture"], exportable.FEATURES, tmp_path / "policy.json")
     content = json.loads((tmp_path / "policy.json").read_text())
-    assert (content["format"], content["version"]) == ("bridle policy", 1)
+    assert (content["format"], content["version"]) == ("checkrein policy", 1)
     keys = {key for member in content["members"] for key in member} | set(content["members"][2]["support"])
     text = " ".join(content["about"])
     assert [key for key in keys if key not in text] == []
 
 
 def test_other_files_are_refused_by_the_reader(tmp_path):
-    (tmp_path / "other.json").write_text('{"format": "bridle policy", "version": 2}')
-    with pytest.raises(ValueError, match="'bridle policy' 2, not 'bridle policy' 1"):
+    (tmp_path / "other.json").write_text('{"format": "checkrein policy", "version": 2}')
+    with pytest.raises(ValueError, match="'checkrein policy' 2, not 'checkrein policy' 1"):
         read_policy.read(str(tmp_path / "other.json"))
 
 
@@ -165,7 +165,7 @@ class Nearest:
          "the encoding has 3 features; member 0 has 5 features: they must agree"),
         (SoftminPolicy(TabularQ(np.full((12, 4, 1), np.nan)), 1.0), None, r"in state 0 are \[nan.*diverged"),
         (GreedyPolicy(LinearQ(exportable.linear_q(1).features, np.full((4, 4, 1), np.nan))), None, "not finite"),
-        (GreedyPolicy(exportable.linear_q(1), BehaviourMask(np.zeros(3), np.ones(3), np.full((4, 3), np.inf),
+        (GreedyPolicy(exportable.linear_q(1), BehaviorMask(np.zeros(3), np.ones(3), np.full((4, 3), np.inf),
          np.zeros(4), 0.1)), None, "numbers that JSON cannot"),
     ],
 )  # fmt: skip

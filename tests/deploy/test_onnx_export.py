@@ -5,13 +5,13 @@ import exportable
 import numpy as np
 import pytest
 
-from bridle import FQE, FQI, AtMost, CuttingPlane, Dataset, GreedyPolicy, Linear, Polynomial, Problem, solve
-from bridle.deploy import export_onnx, onnx_export
-from bridle.deploy.agreement import close_calls
-from bridle.deploy.portable import portable
-from bridle.errors import BridleError, MissingExtraError, StorageError
-from bridle.functions import LinearQ
-from bridle.policies import members_of
+from checkrein import FQE, FQI, AtMost, CuttingPlane, Dataset, GreedyPolicy, Linear, Polynomial, Problem, solve
+from checkrein.base.errors import CheckreinError, MissingExtraError, StorageError
+from checkrein.deploy import export_onnx, onnx_export
+from checkrein.deploy.agreement import close_calls
+from checkrein.deploy.portable import portable
+from checkrein.functions import LinearQ
+from checkrein.policies.policies import members_of
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
@@ -47,7 +47,7 @@ def test_onnxruntime_gives_our_probabilities(policy, tmp_path):
 def test_equal_values_go_to_the_first_allowed_action_as_ours_do(tmp_path):
     weights = np.tile(np.random.default_rng(0).normal(size=(1, 10, 1)), (exportable.A, 1, 1))
     weights[2] *= 1 + 1e-13  # a difference of no weight
-    policy = GreedyPolicy(LinearQ(Polynomial(2), weights), exportable.behaviour(0.2))
+    policy = GreedyPolicy(LinearQ(Polynomial(2), weights), exportable.behavior(0.2))
     export_onnx(policy, None, tmp_path / "policy.onnx")
     states = np.random.default_rng(1).normal(size=(3000, exportable.D))
     assert np.array_equal(run(tmp_path / "policy.onnx", states)[0][0], policy.probabilities(states))
@@ -79,7 +79,7 @@ def test_a_solution_learned_from_features_is_exported_whole(tmp_path):
 def test_the_model_says_what_its_numbers_stand_for(tmp_path):
     export_onnx(exportable.TABLES["mixture"], exportable.FINITE, tmp_path / "policy.onnx")
     session = onnxruntime.InferenceSession(str(tmp_path / "policy.onnx"), providers=["CPUExecutionProvider"])
-    words = json.loads(session.get_modelmeta().custom_metadata_map["bridle"])
+    words = json.loads(session.get_modelmeta().custom_metadata_map["checkrein"])
     assert tuple(words["actions"]) == exportable.ACTIONS
     assert words["states"]["combinations"] == exportable.FINITE.combinations.tolist()
     assert [(i.name, i.type) for i in session.get_inputs()] == [("states", "tensor(int64)")]
@@ -104,7 +104,7 @@ def test_a_model_that_disagrees_is_not_written(tmp_path, monkeypatch):
 def test_a_missing_extra_names_the_command_that_installs_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx.reference", None)
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'bridle\[onnx\]'") as caught:
+    with pytest.raises(MissingExtraError, match=r"pip install 'checkrein\[onnx\]'") as caught:
         export_onnx(exportable.TABLES["table"], None, tmp_path / "policy.onnx")
-    assert isinstance(caught.value, BridleError)
+    assert isinstance(caught.value, CheckreinError)
     assert list(tmp_path.iterdir()) == []

@@ -3,16 +3,16 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from bridle import GreedyPolicy, MixturePolicy, Polynomial, TabularPolicy
-from bridle.deploy import DeployedPolicy, rollout
-from bridle.encoding import Encoding, StateColumn
-from bridle.errors import ArgumentError, DataError
-from bridle.functions import LinearQ
-from bridle.studies import frozen_lake
+from checkrein import GreedyPolicy, MixturePolicy, Polynomial, TabularPolicy
+from checkrein.base.errors import ArgumentError, DataError
+from checkrein.data.encoding import Encoding, StateColumn
+from checkrein.deploy import DeployedPolicy, rollout
+from checkrein.functions import LinearQ
+from checkrein_studies import frozen_lake
 
 LAKE = frozen_lake.lake()
 OPTIMUM = LAKE.optimum(objective="goal").policy
-BEHAVIOUR = frozen_lake.behaviour(LAKE)
+BEHAVIOR = frozen_lake.behavior(LAKE)
 ALWAYS = [TabularPolicy(np.tile(np.eye(2)[action], (4, 1))) for action in (0, 1)]
 
 
@@ -55,7 +55,7 @@ def holes():
 
 
 def test_means_on_the_frozen_lake_agree_with_the_exact_values():
-    mixture = MixturePolicy((OPTIMUM, BEHAVIOUR), np.array([0.6, 0.4]))
+    mixture = MixturePolicy((OPTIMUM, BEHAVIOR), np.array([0.6, 0.4]))
     played = rollout(mixture, holes(), episodes=1000, seed=0, max_steps=2000, costs=["hole"], discount=LAKE.discount)
     exact = LAKE.values(mixture)
     assert abs(played.mean("reward") + exact["goal"]) < 4 * played.standard_error("reward")
@@ -66,8 +66,8 @@ def test_means_on_the_frozen_lake_agree_with_the_exact_values():
 
 
 def test_undiscounted_sums_agree_with_the_values_at_discount_one():
-    played = rollout(BEHAVIOUR, holes(), episodes=400, seed=1, max_steps=5000, costs=["hole"])
-    exact = frozen_lake.lake(discount=1.0).values(BEHAVIOUR)
+    played = rollout(BEHAVIOR, holes(), episodes=400, seed=1, max_steps=5000, costs=["hole"])
+    exact = frozen_lake.lake(discount=1.0).values(BEHAVIOR)
     assert abs(played.mean("hole", discounted=False) - exact["hole"]) < 4 * played.standard_error("hole")
     assert np.array_equal(played.sums, played.discounted)
     assert np.array_equal(played.sums.sum(axis=1), np.ones(400))  # every episode ends in the goal or in a hole
@@ -85,11 +85,11 @@ def test_one_member_is_followed_from_start_to_end():
 
 
 def test_episodes_do_not_depend_on_how_many_there_are():
-    few = rollout(BEHAVIOUR, holes(), episodes=5, seed=4, max_steps=300, discount=0.9)
-    many = rollout(BEHAVIOUR, holes(), episodes=20, seed=4, max_steps=300, discount=0.9)
+    few = rollout(BEHAVIOR, holes(), episodes=5, seed=4, max_steps=300, discount=0.9)
+    many = rollout(BEHAVIOR, holes(), episodes=20, seed=4, max_steps=300, discount=0.9)
     assert np.array_equal(few.lengths, many.lengths[:5])
     assert np.array_equal(few.discounted, many.discounted[:5])
-    other = rollout(BEHAVIOUR, holes(), episodes=20, seed=5, max_steps=300, discount=0.9)
+    other = rollout(BEHAVIOR, holes(), episodes=20, seed=5, max_steps=300, discount=0.9)
     assert not np.array_equal(many.lengths, other.lengths)
 
 
@@ -115,7 +115,7 @@ def test_an_encoding_translates_states_and_actions():
 def test_what_takes_too_long_is_cut_off():
     played = rollout(ALWAYS[1], Walk(6), episodes=2, seed=0, max_steps=4)
     assert (played.lengths.tolist(), played.cut_off.tolist()) == ([4, 4], [True, True])
-    named = rollout(BEHAVIOUR, "FrozenLake8x8-v1", episodes=3, seed=0, max_steps=2)
+    named = rollout(BEHAVIOR, "FrozenLake8x8-v1", episodes=3, seed=0, max_steps=2)
     assert named.lengths.tolist() == [2, 2, 2]
 
 

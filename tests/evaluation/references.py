@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from bridle import AtMost, Problem, TabularMDP, TabularPolicy
-from bridle.functions.tabular import TabularQ
-from bridle.policies import members_of
-from bridle.studies.random_cmdps import random_cmdp
+from checkrein import AtMost, Problem, TabularMDP, TabularPolicy
+from checkrein.functions.tabular import TabularQ
+from checkrein.policies.policies import members_of
+from checkrein_studies.random_cmdps import random_cmdp
 
 COSTS = ["c", "g0"]
 
@@ -63,8 +63,8 @@ def histories(dataset, policy):
         for member, share in members_of(policy):
             product = 1.0
             for t, i in enumerate(rows):
-                likely = member.probabilities(dataset.states[i : i + 1])[0, dataset.actions[i]]
-                product *= likely / dataset.propensities[i]
+                probabilities = member.probabilities(dataset.states[i : i + 1])[0, dataset.actions[i]]
+                product *= probabilities / dataset.propensities[i]
                 weights[t] += share * product
         yield dataset.costs[rows], weights, bool(dataset.terminals[rows[-1]])
 

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from bridle import FQE, LSTDQ, Dataset, MixturePolicy, Support, Tabular
-from bridle.errors import ArgumentError, DataError
-from bridle.evaluation import DoublyRobust, ImportanceSampling, Magic, evaluate, propensities_of
-from bridle.evaluation.doubly_robust import contributions
-from bridle.functions.tabular import TabularQ
+from checkrein import FQE, LSTDQ, Dataset, MixturePolicy, Support, Tabular
+from checkrein.base.errors import ArgumentError, DataError
+from checkrein.evaluation import DoublyRobust, ImportanceSampling, Magic, evaluate, propensities_of
+from checkrein.evaluation.doubly_robust import contributions
+from checkrein.functions.tabular import TabularQ
 from evaluation.references import (
     COSTS,
     deterministic,

@@ -3,11 +3,11 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from bridle import FQE, LSTDQ, AtLeast, AtMost, Ensemble, MixturePolicy, Problem, Support, Tabular, Trees
-from bridle.errors import ArgumentError, EndlessPolicyError, ProblemError
-from bridle.evaluation import DoublyRobust, ImportanceSampling, TabularModel, evaluate, propensities_of
-from bridle.evaluation.doubly_robust import contributions
-from bridle.studies import graph
+from checkrein import FQE, LSTDQ, AtLeast, AtMost, Ensemble, MixturePolicy, Problem, Support, Tabular, Trees
+from checkrein.base.errors import ArgumentError, EndlessPolicyError, ProblemError
+from checkrein.evaluation import DoublyRobust, ImportanceSampling, TabularModel, evaluate, propensities_of
+from checkrein.evaluation.doubly_robust import contributions
+from checkrein_studies import graph
 from evaluation.references import COSTS, log_of, policy_near_uniform, problem_of, world
 from evaluation.test_doubly_robust import Half, numbered_log
 
@@ -156,12 +156,12 @@ def test_asking_for_what_is_not_there_says_what_is():
 def test_the_graph_agrees_with_its_published_figures():
     """A smaller version of benchmarks/graph.py: the mean over many logs is near what 10 seeds gave."""
     mdp = graph.graph(10)
-    policy, behaviour = graph.constant_policy(mdp, 0.1246), graph.constant_policy(mdp, 0.1)
+    policy, behavior = graph.constant_policy(mdp, 0.1246), graph.constant_policy(mdp, 0.1)
     truth, rng = mdp.values(policy)["reward"], np.random.default_rng(0)
     published = {"is": 5.6e-4, "pdis": 8.4e-4, "wis": 1.4e-3, "cwpdis": 1.4e-3, "naive": 6.1e-3}
     found = []
     for _ in range(200):
-        log = graph.log(mdp, behaviour, episodes=50, rng=rng)
+        log = graph.log(mdp, behavior, episodes=50, rng=rng)
         estimates = evaluate(policy, log, costs=["reward"], discount=graph.DISCOUNT, estimators=list(published))
         found.append([estimates.value(name, "reward") for name in published])
     errors = ((np.array(found) / truth - 1) ** 2).reshape(20, 10, -1).mean(axis=1)

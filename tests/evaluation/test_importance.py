@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from bridle import MixturePolicy, TabularPolicy
-from bridle.errors import DataError
-from bridle.evaluation import evaluate
-from bridle.studies import graph
+from checkrein import MixturePolicy, TabularPolicy
+from checkrein.base.errors import DataError
+from checkrein.evaluation import evaluate
+from checkrein_studies import graph
 from evaluation.references import COSTS, by_loops, log_of, policy_near_uniform, world
 from problems import rows_of
 
@@ -37,7 +37,7 @@ def test_a_mixture_of_one_policy_with_itself_is_that_policy():
         assert twice[name].values == pytest.approx(alone[name].values, rel=1e-9)
 
 
-def test_a_policy_that_acts_like_behaviour_weighs_nothing_and_agrees_with_the_naive_mean():
+def test_a_policy_that_acts_like_behavior_weighs_nothing_and_agrees_with_the_naive_mean():
     mdp = world()
     dataset = log_of(mdp, episodes=30, seed=0)
     found = estimates(TabularPolicy.uniform(mdp.n_states, mdp.n_actions), dataset)

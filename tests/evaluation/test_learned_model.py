@@ -3,9 +3,9 @@ import sys
 import numpy as np
 import pytest
 
-from bridle import AtMost, Dataset, MixturePolicy, Problem, Support
-from bridle.errors import ArgumentError, MissingExtraError
-from bridle.evaluation import DoublyRobust, LearnedModel, Magic, evaluate, propensities_of
+from checkrein import AtMost, Dataset, MixturePolicy, Problem, Support
+from checkrein.base.errors import ArgumentError, MissingExtraError
+from checkrein.evaluation import DoublyRobust, LearnedModel, Magic, evaluate, propensities_of
 
 pytest.importorskip("torch", reason="the extra neural is not installed")
 
@@ -13,7 +13,7 @@ DISCOUNT = 0.9
 TURN = 0.8 * np.array([[np.cos(0.3), -np.sin(0.3)], [np.sin(0.3), np.cos(0.3)]])
 PUSH = np.array([[0.4, 0.0], [-0.3, 0.3]])
 SMALL = LearnedModel(hidden=(64, 64), epochs=15, batch=512, rate=3e-3)
-BEHAVIOUR_SLOPE = -0.3
+BEHAVIOR_SLOPE = -0.3
 
 
 def rng(seed=0):
@@ -69,15 +69,15 @@ def truth(policy, states, *, first=None, copies=1, seed=100):
 
 
 def log_of(episodes, *, seed=0, steps=25):
-    chance, behaviour = rng(seed), Logistic(BEHAVIOUR_SLOPE)
+    chance, behavior = rng(seed), Logistic(BEHAVIOR_SLOPE)
     states, going, rows = chance.normal([1.0, -0.5], 0.5, (episodes, 2)), np.arange(episodes), []
     for t in range(steps):
-        actions = draw(behaviour, states, chance)
-        likely = behaviour.probabilities(states)[np.arange(len(states)), actions]
+        actions = draw(behavior, states, chance)
+        probabilities = behavior.probabilities(states)[np.arange(len(states)), actions]
         costs, ends, following = step(states, actions, chance)
-        rows.append((states, actions, following, costs, ends, going, np.full(len(states), t), likely))
+        rows.append((states, actions, following, costs, ends, going, np.full(len(states), t), probabilities))
         states, going = following[~ends], going[~ends]
-    x, a, y, c, ends, episode, t, likely = (np.concatenate(column) for column in zip(*rows, strict=True))
+    x, a, y, c, ends, episode, t, probabilities = (np.concatenate(column) for column in zip(*rows, strict=True))
     return Dataset.from_arrays(
         states=x,
         actions=a,
@@ -86,7 +86,7 @@ def log_of(episodes, *, seed=0, steps=25):
         terminals=ends,
         episodes=episode,
         steps=t,
-        propensities=likely,
+        propensities=probabilities,
     )
 
 
@@ -220,9 +220,9 @@ def test_evaluate_chooses_it_where_states_are_not_finite():
 
 
 def test_a_missing_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "bridle.evaluation.world", None)
+    monkeypatch.setitem(sys.modules, "checkrein.evaluation.transition_model", None)
     dataset = constant(20)
-    with pytest.raises(MissingExtraError, match=r"a learned model needs .*pip install 'bridle\[neural\]'"):
+    with pytest.raises(MissingExtraError, match=r"a learned model needs .*pip install 'checkrein\[neural\]'"):
         evaluate(POLICY, dataset, costs=["effort"], discount=0.5, estimators=["model"])
     every = evaluate(POLICY, dataset, costs=["effort"], discount=0.5, propensities="logistic").table()
     assert "model" not in set(every["estimator"])  # it takes its time, so it is only fitted where it is asked for

@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from bridle import FQE, Tabular, TabularMDP
-from bridle.evaluation import DoublyRobust, Magic, propensities_of
-from bridle.evaluation.doubly_robust import corrected
-from bridle.evaluation.episodes import Episodes
-from bridle.evaluation.importance import StepSums
-from bridle.evaluation.magic import _blend, _replicates
-from bridle.functions.tabular import TabularQ
+from checkrein import FQE, Tabular, TabularMDP
+from checkrein.evaluation import DoublyRobust, Magic, propensities_of
+from checkrein.evaluation.doubly_robust import corrected
+from checkrein.evaluation.episodes import Episodes
+from checkrein.evaluation.importance import StepSums
+from checkrein.evaluation.magic import _blend, _replicates
+from checkrein.functions.tabular import TabularQ
 from evaluation.references import exact_q, log_of, policy_near_uniform, problem_of, world
 
 
@@ -53,11 +53,11 @@ def test_the_last_return_is_wdr_and_the_first_the_direct_method():
     problem, propensities = problem_of(dataset), propensities_of(dataset)
     episodes, q = Episodes.of(problem), exact_q(mdp, policy)
     (part,) = corrected(problem, policy, propensities, q, rng=rng())
-    steps = StepSums.of(episodes, part.ratios, part.residuals, np.arange(episodes.horizon))
+    steps = StepSums.of(episodes, part.importance_weights, part.residuals, np.arange(episodes.horizon))
     wdr = DoublyRobust(q, normalised=True)(problem, policy, propensities, rng=rng())
     assert part.start.mean(axis=0) + steps.values[-1] == pytest.approx(wdr.values)
     assert steps.influence[:, -1] + part.start - part.start.mean(axis=0) == pytest.approx(wdr.influence)
-    coarse = StepSums.of(episodes, part.ratios, part.residuals, np.array([2, 5]))
+    coarse = StepSums.of(episodes, part.importance_weights, part.residuals, np.array([2, 5]))
     assert coarse.values == pytest.approx(steps.values[[2, 5]])
     assert coarse.influence == pytest.approx(steps.influence[:, [2, 5]])
 
@@ -71,8 +71,8 @@ def test_a_replicate_of_the_bootstrap_is_wdr_of_the_episodes_drawn():
     weights = drawn[dataset.episodes].astype(float)
     from problems import rows_of  # noqa: PLC0415
 
-    resampled = rows_of(dataset, weights=weights, propensities=dataset.propensities)
-    wdr = estimate(DoublyRobust(q, normalised=True), resampled, policy)
+    bootstrap_t = rows_of(dataset, weights=weights, propensities=dataset.propensities)
+    wdr = estimate(DoublyRobust(q, normalised=True), bootstrap_t, policy)
     once = np.ones_like(drawn)
     replicates = _replicates(Episodes.of(problem), part, np.stack([drawn, once]))
     assert replicates[0] == pytest.approx(wdr.values)

@@ -3,10 +3,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bridle import FQE, FQI, AtMost, Problem, Support, Tabular, TabularMDP, TabularPolicy
-from bridle.errors import ArgumentError
-from bridle.evaluation import one_step
-from bridle.evaluation.one_step import Tables
+from checkrein import FQE, FQI, AtMost, Problem, Support, Tabular, TabularMDP, TabularPolicy
+from checkrein.base.errors import ArgumentError
+from checkrein.evaluation import one_step
+from checkrein.evaluation.one_step import TabularNuisances
 from problems import problem_of, random_log, random_mdp, random_policy, rows_of
 
 RNG = np.random.default_rng(0)
@@ -28,9 +28,9 @@ def test_by_their_own_tables_episodes_say_what_fqe_does(discount, monkeypatch):
     monkeypatch.setattr(one_step, "BLOCKS", 1)  # there is nothing to correct: blocks would only be corrected by others
     problem = problem_of(random_log(3), discount=discount)
     policy = random_policy(3, problem.dataset)
-    said = Tables.of(problem, Support(1)).said(problem, policy)
+    said = TabularNuisances.of(problem, Support(1)).score(problem, policy)
     values = FQE(Tabular())(problem, policy, rng=RNG)
-    assert said.each.mean(axis=0) == pytest.approx([values.objective, *values.constraints])
+    assert said.scores.mean(axis=0) == pytest.approx([values.objective, *values.constraints])
     assert said.unsupported == 0
 
 
@@ -43,10 +43,10 @@ def test_a_weight_of_two_is_an_episode_logged_twice():
     weighed = rows_of(log, weights=np.where(log.episodes < first, 2.0, 1.0), **own)
     policy = random_policy(4, log)
     for tables in (
-        Tables.of(problem_of(random_log(5)), Support(1)),
-        *(Tables.of(problem_of(d), Support(1)) for d in (doubled, weighed)),
+        TabularNuisances.of(problem_of(random_log(5)), Support(1)),
+        *(TabularNuisances.of(problem_of(d), Support(1)) for d in (doubled, weighed)),
     ):
-        copies, heavy = (tables.said(problem_of(part), policy).each for part in (doubled, weighed))
+        copies, heavy = (tables.score(problem_of(part), policy).scores for part in (doubled, weighed))
         assert heavy == pytest.approx(copies[:60])
         assert copies[:first] == pytest.approx(copies[60:])
 
@@ -54,11 +54,11 @@ def test_a_weight_of_two_is_an_episode_logged_twice():
 def test_starts_that_were_given_are_valued_by_all():
     log = random_log(4)
     given = rows_of(log, initial_states=np.array([2]), initial_weights=np.ones(1))
-    tables, policy = Tables.of(problem_of(given), Support(1)), random_policy(4, log)
-    each = tables.said(problem_of(given), policy).each
+    tables, policy = TabularNuisances.of(problem_of(given), Support(1)), random_policy(4, log)
+    each = tables.score(problem_of(given), policy).scores
     values = FQE(Tabular())(problem_of(given), policy, rng=RNG)
     assert each.mean(axis=0) == pytest.approx([values.objective, *values.constraints], rel=0.1)
-    own = Tables.of(problem_of(log), Support(1)).said(problem_of(log), policy).each
+    own = TabularNuisances.of(problem_of(log), Support(1)).score(problem_of(log), policy).scores
     assert each.mean(axis=0) != pytest.approx(own.mean(axis=0), rel=1e-3)
 
 
@@ -67,9 +67,9 @@ def test_rows_without_a_next_state_say_nothing():
     lost = np.zeros(len(log), dtype=bool)
     lost[::7] = ~np.asarray(log.terminals)[::7]
     cut = rows_of(log, next_observed=~lost)
-    tables, policy = Tables.of(problem_of(random_log(5)), Support(1)), random_policy(4, log)
+    tables, policy = TabularNuisances.of(problem_of(random_log(5)), Support(1)), random_policy(4, log)
     changed = rows_of(cut, next_observed=~lost, costs={n: cut.cost(n) + 99.0 * lost for n in cut.cost_names})
-    one, other = (tables.said(problem_of(part), policy).each for part in (cut, changed))
+    one, other = (tables.score(problem_of(part), policy).scores for part in (cut, changed))
     assert one == pytest.approx(other)
 
 
@@ -78,8 +78,8 @@ def test_other_episodes_take_away_what_the_tables_have_wrong():
     policy = TabularPolicy(np.random.default_rng(9).dirichlet(np.ones(3), 12))
     truth, apart, scores = true_values(policy), [], []
     for seed in range(150):
-        tables, judging = Tables.of(logged(seed, 60), Support(1)), logged(10_000 + seed, 200)
-        each = tables.said(judging, policy).each
+        tables, judging = TabularNuisances.of(logged(seed, 60), Support(1)), logged(10_000 + seed, 200)
+        each = tables.score(judging, policy).scores
         apart.append(each.mean(axis=0) - truth)
         scores.append(apart[-1] / (each.std(axis=0) / np.sqrt(200)))
     error = np.std(apart, axis=0) / np.sqrt(len(apart))
@@ -112,7 +112,9 @@ def test_of_a_policy_that_the_tables_chose_visits_must_be_corrected_too(monkeypa
         cases.append((mine, judging, FQI(Tabular())(mine, np.zeros(1), rng=RNG)))
 
     def bias():
-        said = [Tables.of(mine, Support(1)).said(judging, policy).each[:, 0] for mine, judging, policy in cases]
+        said = [
+            TabularNuisances.of(mine, Support(1)).score(judging, policy).scores[:, 0] for mine, judging, policy in cases
+        ]
         return np.mean([each.mean() for each in said]) - truth
 
     claimed = np.mean([FQE(Tabular())(mine, policy, rng=RNG).objective for mine, _, policy in cases]) - truth
@@ -125,15 +127,15 @@ def test_of_a_policy_that_the_tables_chose_visits_must_be_corrected_too(monkeypa
 
 def test_what_has_no_evidence_costs_the_dearest_step_and_then_what_the_worst_state_does():
     problem = problem_of(random_log(3), discount=1.0)
-    tables = Tables.of(problem, Support(1))
+    tables = TabularNuisances.of(problem, Support(1))
     policy = random_policy(3, problem.dataset)
-    known = Tables.of(problem, Support(1)).said(problem, policy)
+    known = TabularNuisances.of(problem, Support(1)).score(problem, policy)
     evidence = tables.evidence.copy()
     evidence[0] = False
-    blind = replace(tables, evidence=evidence).said(problem, policy)
+    blind = replace(tables, evidence=evidence).score(problem, policy)
     assert blind.unsupported > 0
-    assert (blind.each.mean(axis=0) > known.each.mean(axis=0)).all()
-    assert (blind.each.mean(axis=0) < known.each.mean(axis=0) + problem.worst).all()
+    assert (blind.scores.mean(axis=0) > known.scores.mean(axis=0)).all()
+    assert (blind.scores.mean(axis=0) < known.scores.mean(axis=0) + problem.worst).all()
 
 
 def test_tables_need_finite_states():
@@ -146,4 +148,4 @@ def test_tables_need_finite_states():
         n_states=None,
     )
     with pytest.raises(ArgumentError, match="finite states"):
-        Tables.of(problem_of(features), Support(1))
+        TabularNuisances.of(problem_of(features), Support(1))

@@ -2,10 +2,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from bridle import Dataset, GreedyPolicy, MixturePolicy, SoftminPolicy, TabularPolicy
-from bridle.errors import ArgumentError, DataError
-from bridle.evaluation import Propensities, evaluate, propensities_of, soften
-from bridle.functions.tabular import TabularQ
+from checkrein import Dataset, GreedyPolicy, MixturePolicy, SoftminPolicy, TabularPolicy
+from checkrein.base.errors import ArgumentError, DataError
+from checkrein.evaluation import Propensities, evaluate, propensities_of, soften
+from checkrein.functions.tabular import TabularQ
 from evaluation.references import COSTS, log_of, policy_near_uniform, world
 from problems import rows_of
 
@@ -15,8 +15,8 @@ def observed_log(episodes=300, steps=5, seed=0):
     rng = np.random.default_rng(seed)
     number = np.repeat(np.arange(episodes), steps)
     states = rng.normal(size=(number.size, 2))
-    likely = 1 / (1 + np.exp(-2 * states[:, 0]))
-    actions = (rng.random(number.size) < likely).astype(int)
+    probabilities = 1 / (1 + np.exp(-2 * states[:, 0]))
+    actions = (rng.random(number.size) < probabilities).astype(int)
     dataset = Dataset.from_arrays(
         states=states,
         actions=actions,
@@ -25,7 +25,7 @@ def observed_log(episodes=300, steps=5, seed=0):
         terminals=np.tile(np.arange(steps) == steps - 1, episodes),
         episodes=number,
     )
-    return dataset, np.where(actions == 1, likely, 1 - likely)
+    return dataset, np.where(actions == 1, probabilities, 1 - probabilities)
 
 
 def test_the_logs_own_come_first_then_counts_then_a_logistic_model():
@@ -47,7 +47,7 @@ def test_counts_are_the_shares_of_actions_in_each_state():
 
 
 @pytest.mark.parametrize("method", ["logistic", "trees"])
-def test_estimates_come_close_to_what_behaviour_did_and_are_calibrated(method):
+def test_estimates_come_close_to_what_behavior_did_and_are_calibrated(method):
     dataset, truth = observed_log()
     found = propensities_of(dataset, method)
     assert np.abs(found.values - truth).mean() < (0.03 if method == "logistic" else 0.08)
@@ -86,12 +86,12 @@ def test_trees_ask_no_model_about_an_episode_it_saw():
 
 def test_an_impossible_action_that_was_taken_is_refused_by_row():
     dataset = rows_of(log_of(world(), episodes=5, seed=0))
-    from bridle.evaluation.propensities import _checked  # noqa: PLC0415
+    from checkrein.evaluation.propensities import _checked  # noqa: PLC0415
 
     values = np.full(len(dataset), 0.5)
     values[3] = 0.0
     with pytest.raises(DataError, match=r"in row 3 \(episode \d+\) is 0"):
-        _checked(dataset, values, "as estimated", estimated=True, likely=lambda: np.zeros((1, 1)))
+        _checked(dataset, values, "as estimated", estimated=True, probabilities=lambda: np.zeros((1, 1)))
 
 
 def test_methods_that_do_not_fit_are_refused():

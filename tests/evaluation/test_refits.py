@@ -3,14 +3,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bridle import FQE, AtLeast, AtMost, Dataset, MixturePolicy, Problem, Support, Tabular, TabularPolicy
-from bridle.certification.samples import standard_errors
-from bridle.errors import ArgumentError, EndlessPolicyError
-from bridle.evaluation import refits as refits_module
-from bridle.evaluation.episodes import Episodes
-from bridle.evaluation.refits import FAINT, Refits, draws
-from bridle.functions import Linear
-from bridle.functions.features import OneHot
+from checkrein import FQE, AtLeast, AtMost, Dataset, MixturePolicy, Problem, Support, Tabular, TabularPolicy
+from checkrein.base.errors import ArgumentError, EndlessPolicyError
+from checkrein.certification.intervals import standard_errors
+from checkrein.evaluation import refits as refits_module
+from checkrein.evaluation.episodes import Episodes
+from checkrein.evaluation.refits import FAINT, Refits, draws
+from checkrein.functions import Linear
+from checkrein.functions.features import OneHot
 from evaluation.references import log_of, policy_near_uniform, world
 from problems import rows_of
 
@@ -191,17 +191,17 @@ def test_visits_sum_to_the_expected_discounted_steps():
     problem = Problem(dataset, objective="c", constraints=[], discount=DISCOUNT)
     for policy in policies().values():
         refits = Refits.of(problem, policy, Tabular())
-        assert refits.visits().visits.sum() == pytest.approx(refits.point()[0][0])
-        assert refits.visits().share(0.5) == 0
-        assert refits.visits().share(np.inf) == 1
+        assert refits.occupancy().occupancy.sum() == pytest.approx(refits.point()[0][0])
+        assert refits.occupancy().share(0.5) == 0
+        assert refits.occupancy().share(np.inf) == 1
 
 
 def test_visits_and_costs_make_the_value():
     problem, policy = problem_of(awkward_log()), policies()["one"]
     found = Refits.of(problem, policy, Tabular())
-    visits, rows = found.visits(), problem.transitions
+    occupancy, rows = found.occupancy(), problem.transitions
     value = 0.0
-    for state, action, often, count in zip(*visits, strict=True):
+    for state, action, often, count in zip(*occupancy, strict=True):
         pair = (rows.states == state) & (rows.actions == action)
         assert count == pytest.approx(rows.weights[pair].sum())
         paid = np.average(problem.costs[pair, 1], weights=rows.weights[pair]) if count else problem.worst[1]
@@ -211,11 +211,11 @@ def test_visits_and_costs_make_the_value():
 
 def test_pairs_without_evidence_are_visited_but_have_no_count():
     problem = problem_of(awkward_log())
-    visits = Refits.of(problem, policies()["one"], Tabular()).visits()
-    unseen = visits.counts == 0
-    assert list(zip(visits.states[unseen], visits.actions[unseen], strict=True)) == [(3, 2)]
-    assert visits.visits[unseen] > 0
-    assert visits.share(0.5) == pytest.approx(visits.visits[unseen].sum() / visits.visits.sum())
+    occupancy = Refits.of(problem, policies()["one"], Tabular()).occupancy()
+    unseen = occupancy.counts == 0
+    assert list(zip(occupancy.states[unseen], occupancy.actions[unseen], strict=True)) == [(3, 2)]
+    assert occupancy.occupancy[unseen] > 0
+    assert occupancy.share(0.5) == pytest.approx(occupancy.occupancy[unseen].sum() / occupancy.occupancy.sum())
 
 
 class Nearest:

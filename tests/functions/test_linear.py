@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from bridle import Linear, OneHot, Polynomial
-from bridle.errors import ArgumentError, DivergenceError
+from checkrein import Linear, OneHot, Polynomial
+from checkrein.base.errors import ArgumentError, DivergenceError
 
 RNG = np.random.default_rng(0)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from bridle import (
+from checkrein import (
     FQE,
     FQI,
     AtMost,
@@ -21,9 +21,9 @@ from bridle import (
     Tabular,
     Trees,
 )
-from bridle.errors import ArgumentError, DivergenceError, MissingExtraError
-from bridle.frames import FrameStack
-from bridle.policies import TabularPolicy, load_policy, save_policy
+from checkrein.base.errors import ArgumentError, DivergenceError, MissingExtraError
+from checkrein.data.frames import FrameStack
+from checkrein.policies.policies import TabularPolicy, load_policy, save_policy
 from problems import problem_of, random_log
 
 RNG = np.random.default_rng(0)
@@ -251,12 +251,12 @@ def test_images_too_small_for_the_convolutions_are_refused():
 
 
 def test_without_torch_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "bridle.functions.training", None)
-    with pytest.raises(MissingExtraError, match=r"Neural needs .*pip install 'bridle\[neural\]'"):
+    monkeypatch.setitem(sys.modules, "checkrein.functions.training", None)
+    with pytest.raises(MissingExtraError, match=r"Neural needs .*pip install 'checkrein\[neural\]'"):
         fit(SMALL)
 
 
-def test_importing_bridle_leaves_torch_alone():
-    code = "import bridle, sys; print('torch' in sys.modules)"
+def test_importing_checkrein_leaves_torch_alone():
+    code = "import checkrein, sys; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -11,10 +11,11 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from bridle import FQE, GreedyPolicy, Linear, Polynomial, Regressor, TabularPolicy, storage
-from bridle.errors import ArgumentError, MissingExtraError, StorageError
-from bridle.functions import RegressorQ
-from bridle.functions.regressor import _weights_name
+from checkrein import FQE, GreedyPolicy, Linear, Polynomial, Regressor, TabularPolicy
+from checkrein.base import storage
+from checkrein.base.errors import ArgumentError, MissingExtraError, StorageError
+from checkrein.functions import RegressorQ
+from checkrein.functions.regressor import _weights_name
 from problems import problem_of, random_log
 
 RNG = np.random.default_rng(0)
@@ -141,7 +142,7 @@ def test_a_file_with_untrusted_types_is_not_opened(tmp_path):
 def test_a_missing_extra_is_named(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "skops", None)
     monkeypatch.setitem(sys.modules, "skops.io", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'bridle\[skops\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'checkrein\[skops\]'"):
         storage.save(fit(Ridge()), tmp_path / "q.npz")
 
 

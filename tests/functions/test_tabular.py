@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from bridle import Tabular
-from bridle.errors import ArgumentError
+from checkrein import Tabular
+from checkrein.base.errors import ArgumentError
 from problems import PLAYERS, exact_problem, random_mdp
 
 
@@ -22,5 +22,5 @@ def test_large_state_spaces_are_solved_sparsely_with_the_same_result(monkeypatch
     rng = np.random.default_rng(0)
     policy = PLAYERS["best_response"](problem, np.zeros(0), rng=rng)
     dense = PLAYERS["evaluator"](problem, policy, rng=rng).objective
-    monkeypatch.setattr("bridle.functions.tabular.DENSE_STATES", 0)
+    monkeypatch.setattr("checkrein.functions.tabular.DENSE_STATES", 0)
     assert PLAYERS["evaluator"](problem, policy, rng=rng).objective == pytest.approx(dense, rel=1e-12)

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from sklearn.ensemble import ExtraTreesRegressor
 
-from bridle import FQE, FQI, Tabular, Trees, storage
-from bridle.errors import ArgumentError
-from bridle.functions import TreesQ, trees
+from checkrein import FQE, FQI, Tabular, Trees
+from checkrein.base import storage
+from checkrein.base.errors import ArgumentError
+from checkrein.functions import TreesQ, trees
 from problems import problem_of, random_log
 
 RNG = np.random.default_rng(0)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bridle import ExponentiatedGradient, solve
+from checkrein import ExponentiatedGradient, solve
 from problems import PLAYERS, binding_limits, exact_problem, random_mdp
 
 KILLS = 20

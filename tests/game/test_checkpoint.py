@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bridle import AtMost, CuttingPlane, load_policy, solve
-from bridle.errors import CheckpointError
+from checkrein import AtMost, CuttingPlane, load_policy, solve
+from checkrein.base.errors import CheckpointError
 from problems import PLAYERS, binding_limits, exact_problem, random_mdp
 
 MDP = random_mdp(0, n_constraints=2, n_states=15)

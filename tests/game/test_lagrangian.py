@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import oracles
-from bridle.game.lagrangian import extended_floors, lagrangian, upper
-from bridle.online.balls import worst_in_ball, worst_in_simplex
+from checkrein.game.lagrangian import dual_values, lagrangian, upper
+from checkrein.online.balls import worst_in_ball, worst_in_simplex
 
 
 def test_the_lagrangian_of_many_policies_at_many_multipliers():
@@ -17,7 +17,7 @@ def test_floors_grown_round_by_round_are_the_least_lagrangians_over_all_policies
     objectives, violations, visited = rng.normal(size=9), rng.normal(size=(9, 2)), rng.random((9, 2))
     floors = np.zeros(0)
     for t in range(1, 10):
-        floors = extended_floors(floors, objectives[:t], violations[:t], visited[:t])
+        floors = dual_values(floors, objectives[:t], violations[:t], visited[:t])
         assert floors == pytest.approx(oracles.least_lagrangians(objectives[:t], violations[:t], visited[:t]))
 
 

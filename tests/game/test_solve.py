@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bridle import (
+from checkrein import (
     FQE,
     FQI,
     AtLeast,
@@ -15,7 +15,7 @@ from bridle import (
     rounds,
     solve,
 )
-from bridle.errors import ArgumentError
+from checkrein.base.errors import ArgumentError
 from problems import PLAYERS, binding_limits, exact_problem, problem_of, random_log, random_mdp
 
 MDP = random_mdp(0, n_constraints=2, n_states=15)

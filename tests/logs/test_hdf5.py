@@ -3,10 +3,10 @@ import sys
 import numpy as np
 import pytest
 
-from bridle.errors import BridleError, DataError, MissingExtraError
-from bridle.logs.hdf5 import episodes_and_steps, read_hdf5
+from checkrein.base.errors import CheckreinError, DataError, MissingExtraError
+from checkrein.logs.hdf5 import episodes_and_steps, read_hdf5
 
-h5py = pytest.importorskip("h5py", reason="HDF5 logs need the extra: pip install 'bridle[minari]'")
+h5py = pytest.importorskip("h5py", reason="HDF5 logs need the extra: pip install 'checkrein[minari]'")
 
 # Three episodes: two steps and a pole that falls; three steps and the clock; one step, and the file is full.
 OBSERVATIONS = np.array([[0.0, 1], [2, 3], [10, 11], [12, 13], [14, 15], [20, 21]], dtype=np.float32)
@@ -206,7 +206,9 @@ def test_a_file_that_is_not_hdf5_or_not_there_or_cut_is_named(tmp_path):
 
 def test_a_missing_extra_names_the_command(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(MissingExtraError, match=r"reading .*log.hdf5 needs .*pip install 'bridle\[minari\]'") as caught:
+    with pytest.raises(
+        MissingExtraError, match=r"reading .*log.hdf5 needs .*pip install 'checkrein\[minari\]'"
+    ) as caught:
         read_hdf5(tmp_path / "log.hdf5")
-    assert isinstance(caught.value, BridleError)
+    assert isinstance(caught.value, CheckreinError)
     assert isinstance(caught.value, ImportError)

@@ -2,8 +2,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from bridle.logs.inspection import data_card
-from bridle.logs.table import Columns, read_table
+from checkrein.logs.inspection import data_card
+from checkrein.logs.table import Columns, read_table
 
 ROWS = {
     "e": [1, 1, 1, 2, 2, 3],
@@ -31,13 +31,13 @@ def test_a_card_counts_rows_episodes_states_and_actions():
     assert found.effective_horizon == 2.0
 
 
-def test_behaviour_is_the_mean_discounted_sum_with_its_standard_error():
+def test_behavior_is_the_mean_discounted_sum_with_its_standard_error():
     sums = np.array([1 + 1 + 1, 1.5, 5.0])
-    found = card().behaviour[0]
+    found = card().behavior[0]
     assert found.value == pytest.approx(sums.mean())
     assert found.standard_error == pytest.approx(sums.std(ddof=1) / np.sqrt(3))
     assert (found.lowest, found.highest) == (0.0, 5.0)
-    assert card(factor=-2.0).behaviour[0].value == pytest.approx(-2 * sums.mean())
+    assert card(factor=-2.0).behavior[0].value == pytest.approx(-2 * sums.mean())
     assert card(discount=1.0).effective_horizon is None
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from bridle.errors import DataError, MissingExtraError
-from bridle.logs.minari import read_minari
+from checkrein.base.errors import DataError, MissingExtraError
+from checkrein.logs.minari import read_minari
 
-WHY = "Minari datasets need the extra: pip install 'bridle[minari]'"
+WHY = "Minari datasets need the extra: pip install 'checkrein[minari]'"
 minari = pytest.importorskip("minari", reason=WHY)
 pytest.importorskip("h5py", reason=WHY)
 pytest.importorskip("PIL", reason=WHY)
@@ -201,5 +201,5 @@ def test_what_is_no_dataset_is_named(record):
 
 def test_a_missing_extra_names_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "minari", None)
-    with pytest.raises(MissingExtraError, match=r"'toy/log-v0' needs .*pip install 'bridle\[minari\]'"):
+    with pytest.raises(MissingExtraError, match=r"'toy/log-v0' needs .*pip install 'checkrein\[minari\]'"):
         read_minari("toy/log-v0")

@@ -2,11 +2,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from bridle import read_logs
-from bridle.encoding import MISSING
-from bridle.errors import ArgumentError, DataError
-from bridle.logs import stream, stream_runs, stream_sums
-from bridle.logs.stream import read_compressed
+from checkrein import read_logs
+from checkrein.base.errors import ArgumentError, DataError
+from checkrein.data.encoding import MISSING
+from checkrein.logs import stream, stream_runs, stream_sums
+from checkrein.logs.stream import read_compressed
 
 CHOICE = {"episode": "e", "state": ["x", "word"], "action": "a", "costs": ["c", "d"], "step": "t", "terminal": "end"}
 VALUES = ("states", "actions", "next_states", "terminals", "next_observed", "weights", "initial_states")

@@ -2,10 +2,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from bridle import read_logs
-from bridle.encoding import MISSING
-from bridle.errors import DataError
-from bridle.logs.table import Columns, read_table
+from checkrein import read_logs
+from checkrein.base.errors import DataError
+from checkrein.data.encoding import MISSING
+from checkrein.logs.table import Columns, read_table
 
 ROWS = {
     "patient": ["b", "b", "b", "a", "a"],

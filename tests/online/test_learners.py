@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bridle import (
+from checkrein import (
     LSPI,
     LSTDQ,
     CuttingPlane,
@@ -12,8 +12,8 @@ from bridle import (
     rounds,
     solve,
 )
-from bridle.errors import ArgumentError
-from bridle.theory import (
+from checkrein.base.errors import ArgumentError
+from checkrein.theory import (
     exponentiated_gradient_gap,
     exponentiated_gradient_rounds,
     online_gradient_descent_gap,

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from bridle.online.centre import central_multipliers
-from bridle.online.master import best_mixture
+from checkrein.online.centre import central_multipliers
+from checkrein.online.master import best_mixture
 
 
 @settings(max_examples=60, deadline=None)

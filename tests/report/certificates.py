@@ -1,15 +1,15 @@
 """Certificates as data, for the sample of finite states: one that passes, one that fails, and ones that cannot tell."""
 
-from bridle.certification.certificate import Certificate, JudgedConstraint
-from bridle.certification.certify import _together
-from bridle.certification.diagnostics import Check
-from bridle.report.model import Aimed
+from checkrein.certification.certificate import Certificate, JudgedConstraint
+from checkrein.certification.certify import _together
+from checkrein.certification.diagnostics import Check
+from checkrein.report.model import Aimed
 
 AIMED = Aimed(
     support="an action must have been logged at least 10 times in a state",
     limits={"vaso": 1.391, "fluids": 4.104},
     predicted={"vaso": 1.4873, "fluids": 4.1962},
-    hopeful=True,
+    predicted_to_pass=True,
 )
 CHECKS = [
     Check(name="episodes", value=1240, limit=30, ok=True, words="1240 held-out episodes"),
@@ -83,7 +83,7 @@ def certificate(constraints, *, checks=(), **changes):
         "guarantee": "asymptotic",
         "method": "fqe-studentised",
         "confidence": 0.95,
-        "error": 0.045,
+        "alpha": 0.045,
         "look": 1,
         "episodes": 1240,
         "constraints": list(constraints),
@@ -118,7 +118,7 @@ def failing():
         reason="even its other bound, 1.641, breaks the limit 1.5",
         advice="a limit of 1.81 would pass; or learn again with more margin, and judge on new episodes",
     )
-    return certificate([vaso, FLUIDS], error=0.05)
+    return certificate([vaso, FLUIDS], alpha=0.05)
 
 
 def open_question():
@@ -130,7 +130,7 @@ def open_question():
         reason="it is estimated at 1.471, but its upper bound 1.55 breaks the limit 1.5",
         advice="about 9,195 held-out episodes like these 1,240 would show it, if it is; a limit of 1.55 would pass",
     )
-    return certificate([vaso, FLUIDS], look=2, error=0.0025, guarantee="heuristic")
+    return certificate([vaso, FLUIDS], look=2, alpha=0.0025, guarantee="heuristic")
 
 
 def unbelievable():

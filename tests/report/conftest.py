@@ -19,8 +19,8 @@ def missing_browser():
 @pytest.fixture(scope="session")
 def chromium():
     reason = missing_browser()
-    if reason and os.environ.get("BRIDLE_REQUIRE_BROWSER") == "1":
-        pytest.fail(f"BRIDLE_REQUIRE_BROWSER=1, but {reason}")
+    if reason and os.environ.get("CHECKREIN_REQUIRE_BROWSER") == "1":
+        pytest.fail(f"CHECKREIN_REQUIRE_BROWSER=1, but {reason}")
     if reason:
         pytest.skip(reason)
     from playwright.sync_api import sync_playwright  # noqa: PLC0415

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from bridle.game.solution import Status
-from bridle.logs.card import ActionUse, Behaviour, DataCard
-from bridle.report.model import CostRow, Differences, Estimate, Member, Repeat, StateDifference, Summary, Trace
-from bridle.report.verdict import caveat, verdict
+from checkrein.game.solution import Status
+from checkrein.logs.card import ActionUse, Behavior, DataCard
+from checkrein.report.model import CostRow, Differences, Estimate, Member, Repeat, StateDifference, Summary, Trace
+from checkrein.report.verdict import caveat, verdict
 
 PER_EPISODE = "expected sum per episode"
 PER_STEP = "average per step"
@@ -32,7 +32,7 @@ def estimates(learning, held_out, errors):
 
 
 def finite_summary(certificate=None, aimed=None):
-    """Forty states, two constraints, converged; one limit given as a share of behaviour."""
+    """Forty states, two constraints, converged; one limit given as a share of behavior."""
     costs = [
         CostRow(
             name="death",
@@ -170,10 +170,10 @@ def finite_card():
             ActionUse(action="vaso", count=5_408, share=0.1741, states_without=4),
             ActionUse(action="both", count=2_839, share=0.0914, states_without=9),
         ],
-        behaviour=[
-            Behaviour(cost="death", unit=PER_EPISODE, value=0.1889, standard_error=0.0061, lowest=0.0, highest=1.0),
-            Behaviour(cost="vaso", unit=PER_EPISODE, value=1.9655, standard_error=0.0412, lowest=0.0, highest=1.0),
-            Behaviour(cost="fluids", unit=PER_EPISODE, value=5.6594, standard_error=0.0788, lowest=0.0, highest=2.5),
+        behavior=[
+            Behavior(cost="death", unit=PER_EPISODE, value=0.1889, standard_error=0.0061, lowest=0.0, highest=1.0),
+            Behavior(cost="vaso", unit=PER_EPISODE, value=1.9655, standard_error=0.0412, lowest=0.0, highest=1.0),
+            Behavior(cost="fluids", unit=PER_EPISODE, value=5.6594, standard_error=0.0788, lowest=0.0, highest=2.5),
         ],
         discount=0.99,
         effective_horizon=100.0,
@@ -284,12 +284,12 @@ def member_values(i):
 
 def repeat():
     return Repeat(
-        command="bridle fit problem.toml --out run",
+        command="checkrein fit problem.toml --out run",
         problem_file='[data]\npath = "icu/2019-*.parquet"\nepisode = "patient"\n\n[objective]\nminimize = "death"\n',
         version="0.1.0",
         seed=0,
         dataset="sha256:5f1d7a3c09e24b8d91c7e6aa0b44f2d15f1d7a3c09e24b8d91c7e6aa0b44f2d1",
         packages={"numpy": "2.3.1", "polars": "1.31.0", "scikit-learn": "1.7.0"},
-        citation="The bridle developers. bridle 0.1.0, 2026. "
+        citation="The checkrein developers. checkrein 0.1.0, 2026. "
         "After: Le, Voloshin and Yue, Batch Policy Learning under Constraints, ICML 2019.",
     )

@@ -6,13 +6,13 @@ from dataclasses import asdict
 
 import pytest
 
-from bridle.game.solution import Status
-from bridle.report.figures import figures
-from bridle.report.figures.figure import VERDICTS
-from bridle.report.model import Aimed, Summary
-from bridle.report.page import page
-from bridle.report.verdict import CAVEAT, GUARANTEES, caveat, verdict
-from bridle.report.words import SIGNS, number, percentage
+from checkrein.game.solution import Status
+from checkrein.report.figures import figures
+from checkrein.report.figures.figure import VERDICTS
+from checkrein.report.model import Aimed, Summary
+from checkrein.report.page import page
+from checkrein.report.verdict import CAVEAT, GUARANTEES, caveat, verdict
+from checkrein.report.words import SIGNS, number, percentage
 from report.certificates import AIMED, certificate, failing, judged, open_question, passing, unbelievable
 from report.reading import HOSTILE, Elements, embedded, renamed
 from report.sample import finite_summary
@@ -92,7 +92,7 @@ def test_without_a_certificate_verdict_and_caveat_promise_nothing():
 
 @pytest.mark.parametrize("guarantee", GUARANTEES)
 def test_the_caveat_tells_the_guarantee_the_confidence_the_look_and_what_is_assumed(guarantee):
-    words = caveat(certificate(passing().constraints, guarantee=guarantee, look=2, error=0.0025, confidence=0.95))
+    words = caveat(certificate(passing().constraints, guarantee=guarantee, look=2, alpha=0.0025, confidence=0.95))
     assert guarantee in words
     assert "95% confidence, for all constraints together" in words
     assert "look 2" in words
@@ -116,7 +116,7 @@ def test_the_section_shows_every_number_of_the_certificate(summary):
             assert part in words
     for behavior in (row.values["behavior"].held_out for row in summary.costs[1:]):
         assert number(behavior) in words
-    for part in (found.method, found.guarantee, percentage(found.confidence), percentage(found.error)):
+    for part in (found.method, found.guarantee, percentage(found.confidence), percentage(found.alpha)):
         assert part in words
     for part in (found.dataset, found.policy, f"{found.episodes:,}", *found.advice, found.reason[1:]):
         assert part in words
@@ -186,7 +186,7 @@ def test_each_constraint_has_a_plot_on_its_own_scale_with_everything_inside(summ
 @pytest.mark.parametrize("aimed", [True, False])
 def test_any_constraint_can_be_drawn(trial, aimed):
     one = TRIALS[trial]
-    goal = Aimed(support="any", limits={one.name: one.limit}, predicted={}, hopeful=False) if aimed else None
+    goal = Aimed(support="any", limits={one.name: one.limit}, predicted={}, predicted_to_pass=False) if aimed else None
     (plot,) = figures(finite_summary(certificate([one]), goal))["certificate"]
     json.dumps(asdict(plot), allow_nan=False)
     low, high = plot.layout["xaxis"]["range"]

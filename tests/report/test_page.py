@@ -4,9 +4,9 @@ from html import unescape
 
 import pytest
 
-from bridle.report.figures import figures
-from bridle.report.page import page
-from bridle.report.words import MINUS, NONE, TIMES, breach, number, percent
+from checkrein.report.figures import figures
+from checkrein.report.page import page
+from checkrein.report.words import MINUS, NONE, TIMES, breach, number, percent
 from report.certificates import AIMED, passing
 from report.reading import HOSTILE, Elements, embedded, renamed
 from report.sample import feature_summary, finite_summary
@@ -86,7 +86,7 @@ def test_the_data_card_is_complete(summary, shown):
         *card.left_out,
     ):
         assert words in shown.text
-    for cost in card.behaviour:
+    for cost in card.behavior:
         assert cost.cost in shown.text
         assert number(cost.value) in shown.text
     for action in card.actions:

@@ -2,8 +2,8 @@ import gymnasium
 import numpy as np
 import pytest
 
-from bridle import AtMost, CuttingPlane, Problem, solve
-from bridle.studies import frozen_lake
+from checkrein import AtMost, CuttingPlane, Problem, solve
+from checkrein_studies import frozen_lake
 from problems import PLAYERS
 
 LAKE = frozen_lake.lake()
@@ -47,7 +47,7 @@ def test_simulated_logs_move_as_gymnasium_does():
 
 
 def test_logged_costs_are_what_happened():
-    log = frozen_lake.log(LAKE, frozen_lake.behaviour(LAKE), episodes=300, seed=0)
+    log = frozen_lake.log(LAKE, frozen_lake.behavior(LAKE), episodes=300, seed=0)
     arrived = frozen_lake.tiles()[log.next_states]
     assert log.cost("goal").tolist() == (-1.0 * (arrived == "G")).tolist()
     assert log.cost("hole").tolist() == (1.0 * (arrived == "H")).tolist()
@@ -56,7 +56,7 @@ def test_logged_costs_are_what_happened():
 
 
 def test_what_is_learned_from_many_episodes_is_near_the_exact_optimum():
-    log = frozen_lake.log(LAKE, frozen_lake.behaviour(LAKE), episodes=20_000, seed=0)
+    log = frozen_lake.log(LAKE, frozen_lake.behavior(LAKE), episodes=20_000, seed=0)
     problem = Problem(log, objective="goal", constraints=[LIMIT], discount=frozen_lake.DISCOUNT)
     solution = solve(problem, **PLAYERS, learner=CuttingPlane(10.0), tolerance=1e-4, max_rounds=50)
     exact = LAKE.values(solution.policy)

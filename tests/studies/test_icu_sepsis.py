@@ -9,15 +9,15 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from bridle import Dataset, Support
-from bridle.certification import Climb
-from bridle.errors import BridleError
-from bridle.studies import sepsis, sepsis_study
-from bridle.studies.reproduce import reproduce
-from bridle.studies.sepsis import DEAD, DEATH, DRUGS, FLUIDS, Departures, Logged
-from bridle.studies.sepsis_found import Found, Judged
-from bridle.studies.sepsis_study import IcuSepsis
-from bridle.studies.sepsis_study_page import findings
+from checkrein import Dataset, Support
+from checkrein.base.errors import CheckreinError
+from checkrein.selection.fixed_sequence import CertifiedPolicy
+from checkrein_studies import sepsis, sepsis_study
+from checkrein_studies.reproduce import reproduce
+from checkrein_studies.sepsis import DEAD, DEATH, DRUGS, FLUIDS, Departures, Logged
+from checkrein_studies.sepsis_found import Found, Judged
+from checkrein_studies.sepsis_study import IcuSepsis
+from checkrein_studies.sepsis_study_page import findings
 
 installed = pytest.mark.skipif(
     importlib.util.find_spec("icu_sepsis") is None, reason=f"the matrices are missing: {sepsis.INSTALL}"
@@ -29,7 +29,7 @@ def test_without_the_package_the_command_is_named():
     absent = importlib.metadata.PackageNotFoundError(sepsis.PACKAGE)
     with (
         mock.patch.object(importlib.metadata, "distribution", side_effect=absent),
-        pytest.raises(BridleError, match="pip install --no-deps icu-sepsis"),
+        pytest.raises(CheckreinError, match="pip install --no-deps icu-sepsis"),
     ):
         sepsis.assets()
 
@@ -160,7 +160,7 @@ def test_a_rule_is_scaled_without_its_mask_being_lost():
 @installed
 def test_where_nothing_is_certified_the_clinicians_go_on(tmp_path):
     study = replace(IcuSepsis.quick(), frontier=(), episodes=2000, large_episodes=2000)
-    with mock.patch.object(sepsis_study, "climb", return_value=Climb((), "nothing was tried")):
+    with mock.patch.object(sepsis_study, "learn_certified", return_value=CertifiedPolicy((), "nothing was tried")):
         done = reproduce(study, tmp_path, name="icu-sepsis", command="")
     (log,) = done.findings.numbers["logs"]
     ward = sepsis.load()

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from bridle import FQE, FQI, ExponentiatedGradient, Tabular, TabularMDP
-from bridle.studies import frozen_lake
-from bridle.studies.combination_lock import combination_lock
-from bridle.studies.dqn import DQN
-from bridle.studies.drawing import label_ends, panels
-from bridle.studies.lake_panels import best_of, errors_of, lake_problem, papers_gaps, play, true_values, walk
-from bridle.studies.paper_lake import FrozenLakeOfThePaper, hole_policy
+from checkrein import FQE, FQI, ExponentiatedGradient, Tabular, TabularMDP
+from checkrein_studies import frozen_lake
+from checkrein_studies.combination_lock import combination_lock
+from checkrein_studies.dqn import DQN
+from checkrein_studies.drawing import label_ends, panels
+from checkrein_studies.lake_panels import best_of, errors_of, lake_problem, papers_gaps, play, true_values, walk
+from checkrein_studies.paper_lake import FrozenLakeOfThePaper, hole_policy
 
 FIRM = frozen_lake.lake(slippery=False, discount=0.9)
 PLAYERS = FQI(Tabular()), FQE(Tabular())
@@ -18,8 +18,8 @@ PLAYERS = FQI(Tabular()), FQE(Tabular())
 def test_the_papers_gap_of_a_slack_limit_is_the_burn_in_of_the_first_multipliers():
     problem = lake_problem(FIRM.exact_log(), 0.1, 0.9)
     played = play(problem, *PLAYERS, ExponentiatedGradient(30.0, 50.0), 20, weighting="uniform")
-    spent = np.cumsum([one.multipliers[0] for one in played]) / np.arange(1, 21)
-    assert papers_gaps(problem, played, *PLAYERS) == pytest.approx(0.1 * spent, abs=1e-9)
+    mean_price = np.cumsum([one.multipliers[0] for one in played]) / np.arange(1, 21)
+    assert papers_gaps(problem, played, *PLAYERS) == pytest.approx(0.1 * mean_price, abs=1e-9)
     assert true_values(FIRM, played)["goal"] == pytest.approx(-(0.9**13))
     assert best_of(FIRM, played, 0.1)["hole"] == pytest.approx(0)
 
@@ -31,7 +31,7 @@ def test_the_fixed_policy_falls_in_at_its_ninth_step():
 
 
 def test_the_shortest_path_is_taken_from_every_state():
-    policy, checkpoints = FrozenLakeOfThePaper(behaviour="shortest-path")._online(FIRM, lambda _: None)
+    policy, checkpoints = FrozenLakeOfThePaper(behavior="shortest-path")._online(FIRM, lambda _: None)
     assert checkpoints == []
     assert FIRM.values(policy)["goal"] == pytest.approx(-(0.9**13))
     free = np.flatnonzero(np.isin(frozen_lake.tiles(), ["S", "F"]))

@@ -7,19 +7,19 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from bridle import AtMost, Dataset, TabularMDP, TabularPolicy
-from bridle.studies.cmdp_protocol import Case, binding_cmdp, moves_of, plug_in, skilled_behaviour
-from bridle.studies.cmdp_study import RandomCmdps
-from bridle.studies.cmdp_study_page import CAREFUL, LOOKS, OURS, Mean, Run, findings
-from bridle.studies.optidice import Model, chi_square, conservative, worst_cost
-from bridle.studies.reproduce import reproduce
+from checkrein import AtMost, Dataset, TabularMDP, TabularPolicy
+from checkrein_studies.cmdp_protocol import Case, binding_cmdp, moves_of, plug_in, skilled_behavior
+from checkrein_studies.cmdp_study import RandomCmdps
+from checkrein_studies.cmdp_study_page import CAREFUL, LOOKS, OURS, Mean, Run, findings
+from checkrein_studies.optidice import Model, chi_square, conservative, worst_cost
+from checkrein_studies.reproduce import reproduce
 
 LIMIT = 0.1
 
 
 def _drawn(seed, n_states):
     sizes = {"n_states": n_states, "n_actions": 4, "discount": 0.95}
-    return Case.draw(seed, **sizes, limit=LIMIT, behaviour_limit=0.09, skill=0.9)
+    return Case.draw(seed, **sizes, limit=LIMIT, behavior_limit=0.09, skill=0.9)
 
 
 @pytest.fixture(scope="module", params=[0, 3000])
@@ -27,19 +27,19 @@ def case(request):
     return _drawn(request.param, 50)
 
 
-def test_the_limit_binds_and_behaviour_keeps_one_of_its_own(case):
+def test_the_limit_binds_and_behavior_keeps_one_of_its_own(case):
     best = case.mdp.optimum(objective="loss", constraints=[AtMost("cost", LIMIT)])
     assert best.values["cost"] == pytest.approx(LIMIT)
     assert case.mdp.optimum(objective="loss").values["cost"] > LIMIT
-    assert case.mdp.values(case.behaviour)["cost"] == pytest.approx(0.09, abs=1e-6)
-    assert case.judged(case.behaviour) == pytest.approx({"return": 0, "cost": 0.09}, abs=1e-6)
+    assert case.mdp.values(case.behavior)["cost"] == pytest.approx(0.09, abs=1e-6)
+    assert case.judged(case.behavior) == pytest.approx({"return": 0, "cost": 0.09}, abs=1e-6)
     assert case.judged(best.policy) == pytest.approx({"return": 1, "cost": LIMIT})
 
 
-def test_behaviour_is_as_skilled_as_was_asked_for(case):
+def test_behavior_is_as_skilled_as_was_asked_for(case):
     uniform = TabularPolicy.uniform(case.mdp.n_states, case.mdp.n_actions)
     worst, best = case.mdp.values(uniform)["loss"], _best(case.mdp, 0.09)["loss"]
-    skill = (case.mdp.values(case.behaviour)["loss"] - worst) / (best - worst)
+    skill = (case.mdp.values(case.behavior)["loss"] - worst) / (best - worst)
     assert 0.85 < skill <= 0.9
 
 
@@ -98,11 +98,11 @@ def tiny():
 @pytest.mark.parametrize("alpha", [0.03, 0.3, 3.0])
 @pytest.mark.parametrize("tightness", [0.4, 0.9, 2.0])
 def test_the_chi_square_solution_is_that_of_another_solver(tiny, alpha, tightness):
-    mdp, behaviour = tiny
+    mdp, behavior = tiny
     model = Model.of(mdp)
-    least, own = mdp.optimum(objective="cost").values["cost"], mdp.values(behaviour)["cost"]
+    least, own = mdp.optimum(objective="cost").values["cost"], mdp.values(behavior)["cost"]
     limit = least + tightness * (own - least)
-    data = model.logged(behaviour)
+    data = model.logged(behavior)
     gained, paid = model.rewards.ravel(), model.costs.ravel()
     found = minimize(
         lambda w: alpha * data @ (w - 1) ** 2 / 2 - data @ (w * gained),
@@ -117,42 +117,40 @@ def test_the_chi_square_solution_is_that_of_another_solver(tiny, alpha, tightnes
         options={"ftol": 1e-14, "maxiter": 1000},
     )
     assert found.success
-    ours = chi_square(model, behaviour, alpha=alpha, limit=limit)
+    ours = chi_square(model, behavior, alpha=alpha, limit=limit)
     assert ours.table == pytest.approx(model.policy(data * found.x).table, abs=1e-4)
     assert mdp.values(ours)["cost"] <= limit + 1e-6
 
 
-def test_much_regularisation_leaves_behaviour_as_it_is_and_little_finds_the_optimum(tiny):
-    mdp, behaviour = tiny
-    model, limit = Model.of(mdp), mdp.values(behaviour)["cost"] + 1e-3
-    still = chi_square(model, behaviour, alpha=1e6, limit=limit)
-    assert still.table == pytest.approx(behaviour.table, abs=1e-4)
-    bold = chi_square(model, behaviour, alpha=1e-5, limit=limit)
+def test_much_regularisation_leaves_behavior_as_it_is_and_little_finds_the_optimum(tiny):
+    mdp, behavior = tiny
+    model, limit = Model.of(mdp), mdp.values(behavior)["cost"] + 1e-3
+    still = chi_square(model, behavior, alpha=1e6, limit=limit)
+    assert still.table == pytest.approx(behavior.table, abs=1e-4)
+    bold = chi_square(model, behavior, alpha=1e-5, limit=limit)
     assert mdp.values(bold) == pytest.approx(_best(mdp, limit), abs=1e-4)
 
 
 def test_solutions_from_logs_keep_flow_and_limit_in_their_model(case):
     for size in (10, 1000):
         model = _learned(case, size)
-        solution = chi_square(model, case.behaviour, alpha=1 / size, limit=LIMIT)
+        solution = chi_square(model, case.behavior, alpha=1 / size, limit=LIMIT)
         assert _cost(model, solution) <= LIMIT + 1e-4
 
 
 def test_conservative_solutions_cost_less_in_their_model_the_larger_the_ball():
     case = _drawn(2, 20)
     model = _learned(case, 200)
-    bold = chi_square(model, case.behaviour, alpha=1 / 200, limit=LIMIT)
-    careful = [
-        conservative(model, case.behaviour, alpha=1 / 200, limit=LIMIT, radius=radius) for radius in (1e-4, 1e-3)
-    ]
+    bold = chi_square(model, case.behavior, alpha=1 / 200, limit=LIMIT)
+    careful = [conservative(model, case.behavior, alpha=1 / 200, limit=LIMIT, radius=radius) for radius in (1e-4, 1e-3)]
     costs = [_cost(model, policy) for policy in (bold, *careful)]
     assert costs[0] > costs[1] > costs[2]
 
 
 def test_the_worst_cost_is_that_of_another_solver(tiny):
-    mdp, behaviour = tiny
+    mdp, behavior = tiny
     model = Model.of(mdp)
-    data = model.logged(behaviour)
+    data = model.logged(behavior)
     other = TabularPolicy.uniform(3, 2)
     ratios = model.occupancy(other) / data
     at = np.append(0.0, np.ones(4))
@@ -166,17 +164,17 @@ def _most_nearby(model, ratios, data, radius):
     """Search the ball itself for the highest cost: distributions of transitions that keep the flow of the ratios."""
     moves = model.transitions.reshape(-1, 4)
     pair, after = np.nonzero(moves)
-    likely = data[pair] * moves[pair, after]
+    probabilities = data[pair] * moves[pair, after]
     weighed = ratios[pair]
     into = model.discount * (after == np.arange(4)[:, None]) - (pair // 2 == np.arange(4)[:, None])
     found = minimize(
         lambda p: -p @ (weighed * model.costs.ravel()[pair]),
-        likely,
-        bounds=[(1e-12, 1)] * likely.size,
+        probabilities,
+        bounds=[(1e-12, 1)] * probabilities.size,
         constraints=[
             {"type": "eq", "fun": lambda p: into @ (p * weighed) + model.begins},
             {"type": "eq", "fun": lambda p: p.sum() - 1},
-            {"type": "ineq", "fun": lambda p: radius - p @ np.log(p / likely)},
+            {"type": "ineq", "fun": lambda p: radius - p @ np.log(p / probabilities)},
         ],
         method="SLSQP",
         options={"ftol": 1e-12, "maxiter": 1000},
@@ -185,9 +183,9 @@ def _most_nearby(model, ratios, data, radius):
     return -found.fun
 
 
-def test_a_behaviour_of_less_skill_is_warmer():
+def test_a_behavior_of_less_skill_is_warmer():
     mdp = binding_cmdp(2, n_states=12)
-    better, worse = (skilled_behaviour(mdp, skill=skill) for skill in (0.9, 0.6))
+    better, worse = (skilled_behavior(mdp, skill=skill) for skill in (0.9, 0.6))
     assert mdp.values(better)["loss"] < mdp.values(worse)["loss"]
     assert max(mdp.values(policy)["cost"] for policy in (better, worse)) <= 0.09 + 1e-4
 
@@ -209,7 +207,7 @@ def test_a_small_study_writes_every_run(quick):
     for run in runs:
         assert set(run["judged"]) == set(LOOKS)
         if not run["certified"]:
-            assert run["judged"][OURS] == run["behaviour"]
+            assert run["judged"][OURS] == run["behavior"]
         else:
             assert run["bound"] <= study.limit
     assert set(results["numbers"]["violation"]) == set(LOOKS)
@@ -242,7 +240,7 @@ def test_claims_fail_where_they_should():
         "200 episodes: return of what is deployed less that of C-OptiDICE where it is as safe",
     ]
     behind = [_run(seed, ours=-0.1 - 0.01 * (seed % 3), careful=-1) for seed in range(20)]
-    assert "200 episodes: return of what is deployed, behaviour's being 0" in _failing(behind)
+    assert "200 episodes: return of what is deployed, behavior's being 0" in _failing(behind)
     assert "200 episodes: share certified" in _failing([_run(seed, certified=False) for seed in range(3)])
 
 

@@ -7,10 +7,10 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from bridle.studies import reproduce
-from bridle.studies.drawing import panels
-from bridle.studies.study import Claim, Findings, Picture, Table, each
-from cli.commands import bridle_command
+from checkrein_studies import reproduce
+from checkrein_studies.drawing import panels
+from checkrein_studies.study import Claim, Findings, Picture, Table, each
+from cli.commands import checkrein_command
 
 NAMES = list(reproduce.STUDIES)
 WRITTEN = {"study", "command", "settings", "versions", "seconds", "holds", "claims", "tables", "numbers", "figures"}
@@ -18,7 +18,7 @@ WRITTEN = {"study", "command", "settings", "versions", "seconds", "holds", "clai
 
 @pytest.mark.parametrize("name", NAMES)
 def test_quick_studies_hold_and_leave_numbers_figures_and_a_page(name, tmp_path):
-    done = bridle_command("reproduce", name, "--quick", "--out", tmp_path)
+    done = checkrein_command("reproduce", name, "--quick", "--out", tmp_path)
     assert done.code == 0, done.out + done.err
     results = json.loads((tmp_path / "results.json").read_text())
     assert set(results) >= WRITTEN
@@ -26,7 +26,7 @@ def test_quick_studies_hold_and_leave_numbers_figures_and_a_page(name, tmp_path)
     assert results["claims"]
     assert all(claim["holds"] and claim["wanted"] and claim["measured"] for claim in results["claims"])
     assert results["settings"] == json.loads(json.dumps(reproduce.asdict(reproduce.study_of(name, quick=True))))
-    assert {"python", "bridle", "numpy", "matplotlib"} <= set(results["versions"])
+    assert {"python", "checkrein", "numpy", "matplotlib"} <= set(results["versions"])
     assert "seed" in results["settings"]
     assert name != "icu-sepsis" or name in results["versions"]
     page = (tmp_path / "index.html").read_text()
@@ -43,13 +43,13 @@ def test_quick_studies_hold_and_leave_numbers_figures_and_a_page(name, tmp_path)
 
 def test_without_a_name_studies_are_listed():
     for arguments in ([], ["--list"]):
-        done = bridle_command("reproduce", *arguments)
+        done = checkrein_command("reproduce", *arguments)
         assert done.code == 0
         assert all(name in done.out for name in NAMES)
 
 
 def test_an_unknown_name_is_answered_with_the_nearest(tmp_path):
-    done = bridle_command("reproduce", "frozen-lake-bindin", "--out", tmp_path / "x")
+    done = checkrein_command("reproduce", "frozen-lake-bindin", "--out", tmp_path / "x")
     assert done.code == 2
     assert "did you mean 'frozen-lake-binding'?" in done.err
     assert "combination-lock" in done.err
@@ -59,40 +59,40 @@ def test_an_unknown_name_is_answered_with_the_nearest(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ("behaviour=clever", "choose from dqn, shortest-path"),
-        ("behavior=dqn", "write SETTING=VALUE with one of behaviour"),
+        ("behavior=clever", "choose from dqn, shortest-path"),
+        ("behavoir=dqn", "write SETTING=VALUE with one of behavior"),
         ("rounds", "write SETTING=VALUE"),
         ("rounds=many", "must be of type int"),
         ("shares=1", "cannot be set from here"),
     ],
 )
 def test_a_setting_that_does_not_fit_is_named(change, words):
-    done = bridle_command("reproduce", "frozen-lake", "--set", change)
+    done = checkrein_command("reproduce", "frozen-lake", "--set", change)
     assert done.code == 2
     assert words in done.err
 
 
 def test_settings_are_changed_in_their_own_type():
-    study = reproduce.study_of("frozen-lake", changes=["behaviour=shortest-path", "rounds=7", "limit=0.2"])
-    assert (study.behaviour, study.rounds, study.limit) == ("shortest-path", 7, 0.2)
-    assert replace(study, behaviour="dqn", rounds=150, limit=0.1) == reproduce.study_of("frozen-lake")
+    study = reproduce.study_of("frozen-lake", changes=["behavior=shortest-path", "rounds=7", "limit=0.2"])
+    assert (study.behavior, study.rounds, study.limit) == ("shortest-path", 7, 0.2)
+    assert replace(study, behavior="dqn", rounds=150, limit=0.1) == reproduce.study_of("frozen-lake")
 
 
 def test_without_matplotlib_the_extra_is_named_before_anything_is_run(tmp_path):
     hidden = {name: None for name in sys.modules if name.split(".")[0] == "matplotlib"} | {"matplotlib.figure": None}
     with mock.patch.dict(sys.modules, hidden):
-        done = bridle_command("reproduce", "frozen-lake", "--quick", "--out", tmp_path / "x")
+        done = checkrein_command("reproduce", "frozen-lake", "--quick", "--out", tmp_path / "x")
     assert done.code == 2
-    assert "pip install 'bridle[studies]'" in done.err
+    assert "pip install 'checkrein[studies]'" in done.err
     assert not (tmp_path / "x").exists()
 
 
 def test_without_torch_the_dqn_names_the_extra(tmp_path):
     with mock.patch.dict(sys.modules, {"torch": None}):
-        done = bridle_command("reproduce", "frozen-lake", "--out", tmp_path / "x")
+        done = checkrein_command("reproduce", "frozen-lake", "--out", tmp_path / "x")
     assert done.code == 2
     assert "the DQN of a study" in done.err
-    assert "pip install 'bridle[studies]'" in done.err
+    assert "pip install 'checkrein[studies]'" in done.err
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Failing:
 
 def test_a_claim_that_does_not_hold_has_an_exit_code_of_its_own(tmp_path):
     with mock.patch.dict(reproduce.STUDIES, {"failing": Failing}):
-        done = bridle_command("reproduce", "failing", "--out", tmp_path)
+        done = checkrein_command("reproduce", "failing", "--out", tmp_path)
     assert done.code == 7
     assert "NO" in done.out
     results = json.loads((tmp_path / "results.json").read_text())
@@ -137,7 +137,7 @@ def test_a_claim_that_does_not_hold_has_an_exit_code_of_its_own(tmp_path):
 def test_the_default_folder_is_named_after_the_study(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with mock.patch.dict(reproduce.STUDIES, {"failing": Failing}):
-        bridle_command("reproduce", "failing")
+        checkrein_command("reproduce", "failing")
     assert (tmp_path / "reproduce-failing" / "index.html").exists()
 
 

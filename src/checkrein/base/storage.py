@@ -1,0 +1,139 @@
+"""Values on disk without code: registered dataclasses as one .npz of arrays and a JSON tree of the rest.
+
+Writing is atomic: a temporary file beside the target, flushed to the disk, then renamed over it.
+"""
+
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import numpy as np
+
+from checkrein.base.arrays import Array, frozen
+from checkrein.base.errors import StorageError
+
+T = TypeVar("T")
+TREE = "tree.json"
+UNFINISHED = ".tmp"  # what a killed writer leaves behind ends in this
+LATER = {"later": True}  # of a field that settings written before it was there do not have
+_REGISTERED: dict[str, type] = {}
+
+
+def storable(cls: type[T]) -> type[T]:
+    """Let a frozen dataclass be saved and loaded by its name; its fields are numbers, text, arrays or storable.
+
+    One with other fields says what stands for them: `packed()` returns such fields by name, and the class method
+    `unpacked(fields)` makes the value of them again.
+    """
+    _REGISTERED[cls.__name__] = cls
+    return cls
+
+
+def described(value: object) -> str:
+    """Return the text that a run is known by: `repr`, but a field that came later is told only where it was set."""
+    if not (is_dataclass(value) and not isinstance(value, type) and _plain(type(value))):
+        return repr(value)
+    shown = [
+        f for f in fields(value) if f.repr and not (f.metadata.get("later") and getattr(value, f.name) == f.default)
+    ]
+    inside = ", ".join(f"{f.name}={described(getattr(value, f.name))}" for f in shown)
+    return f"{type(value).__qualname__}({inside})"
+
+
+def _plain(kind: Any) -> bool:
+    return bool(kind.__dataclass_params__.repr)
+
+
+def save(value: object, path: Path) -> None:
+    """Write a storable value to one file, whole or not at all."""
+    arrays: dict[str, Array] = {}
+    tree = _pack(value, type(value).__name__, arrays)
+    text = np.array(json.dumps(tree, sort_keys=True))
+    write_atomically(path, lambda file: np.savez(file, allow_pickle=False, **{TREE: text}, **arrays))
+
+
+def load(path: Path) -> Any:
+    """Read what `save` wrote; nothing in the file is executed."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except FileNotFoundError:
+        raise StorageError(f"{path} does not exist") from None
+    except (OSError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as reason:
+        raise StorageError(f"{path} is not a file that checkrein wrote: {reason}") from None
+    if TREE not in arrays:
+        raise StorageError(f"{path} holds arrays but no {TREE}: it is not a file that checkrein wrote")
+    try:
+        return _unpack(json.loads(str(arrays.pop(TREE))), arrays)
+    except (KeyError, TypeError, ValueError) as reason:
+        if isinstance(reason, StorageError):
+            raise
+        raise StorageError(f"{path} is damaged: {reason}") from None
+
+
+def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Let `write` fill a temporary file, then put it in place of `path` in one step."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED)
+    except OSError as reason:
+        raise StorageError(f"{path} cannot be written: {reason.strerror}") from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(0o666 & ~_umask())  # a temporary file is private, what takes its place need not be
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    """Return the process's mask of permissions, which can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _pack(value: object, place: str, arrays: dict[str, Array]) -> Any:
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case np.bool_() | np.integer() | np.floating():
+            return value.item()
+        case np.ndarray():
+            name = f"array{len(arrays)}"
+            arrays[name] = value
+            return {"array": name}
+        case tuple():
+            return [_pack(item, f"{place}[{index}]", arrays) for index, item in enumerate(value)]
+    kind = type(value).__name__
+    if is_dataclass(value) and _REGISTERED.get(kind) is type(value):
+        plain = {f.name: getattr(value, f.name) for f in fields(value)}
+        content = value.packed() if hasattr(value, "packed") else plain
+        packed = {name: _pack(item, f"{place}.{name}", arrays) for name, item in content.items()}
+        return {"type": kind, "fields": packed}
+    raise StorageError(
+        f"{place} is a {kind}, which cannot be saved: nothing on disk is code. "
+        "Write it as a frozen dataclass of numbers and arrays and decorate it with @checkrein.storable"
+    )
+
+
+def _unpack(tree: Any, arrays: dict[str, Array]) -> Any:
+    if isinstance(tree, list):
+        return tuple(_unpack(item, arrays) for item in tree)
+    if not isinstance(tree, dict):
+        return tree
+    if "array" in tree:
+        return frozen(arrays[tree["array"]])
+    kind = _REGISTERED.get(tree["type"])
+    if kind is None:
+        raise StorageError(f"the file holds a {tree['type']!r}, which is not known here: import what defines it first")
+    content = {name: _unpack(item, arrays) for name, item in tree["fields"].items()}
+    return kind.unpacked(content) if hasattr(kind, "unpacked") else kind(**content)

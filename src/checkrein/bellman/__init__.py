@@ -1,0 +1,1 @@
+"""Regression targets, and the fitted iteration that FQI and FQE share."""

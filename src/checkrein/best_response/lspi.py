@@ -1,0 +1,40 @@
+"""Least-squares policy iteration (Lagoudakis & Parr 2003; Alg. 5 of the paper)."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from checkrein.base.arrays import FloatArray, require_counts
+from checkrein.bellman.targets import dynamics_of, policy_iteration
+from checkrein.policies.policies import GreedyPolicy
+from checkrein.policies.support import Support
+from checkrein.problem.problem import Problem
+from checkrein.protocols import FunctionClass, Policy
+
+
+@dataclass(frozen=True)
+class LSPI:
+    """Evaluate by LSTDQ and improve, until the policy stands still or comes round again.
+
+    max_iterations: where it circles, as it may with features, the last policy within this many is returned.
+    """
+
+    functions: FunctionClass
+    max_iterations: int = 100
+    support: Support = field(default_factory=Support)
+
+    def __post_init__(self) -> None:
+        require_counts(max_iterations=self.max_iterations)
+
+    def __call__(
+        self, problem: Problem, multipliers: FloatArray, *, rng: np.random.Generator, start: Policy | None = None
+    ) -> GreedyPolicy:
+        """Minimise objective + multipliers . constraints over supported policies."""
+        del rng  # closed forms leave nothing to chance
+        costs, worst = problem.scalarised(multipliers)
+        support = self.support.choices(problem)
+        dynamics = dynamics_of(problem, self.functions, "LSPI")
+        q, _ = policy_iteration(
+            problem, dynamics, costs, worst, support, start=start, max_iterations=self.max_iterations
+        )
+        return GreedyPolicy(q, support)

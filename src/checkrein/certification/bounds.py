@@ -1,0 +1,307 @@
+"""Ways to bound a policy's constraints from above on data that did not choose it; each names its guarantee.
+
+`fitted` refits FQE on episodes drawn anew; `sampled` bounds the mean of what each episode says, weighed (PDIS) or
+doubly robust (DR). Errors are those of all constraints together.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, Protocol
+
+import numpy as np
+from scipy import stats
+
+from checkrein.base.arrays import FloatArray, require_counts, require_positive
+from checkrein.base.errors import ArgumentError
+from checkrein.certification.intervals import (
+    Interval,
+    bernstein,
+    betting,
+    bootstrap_t,
+    require_inside,
+    student,
+    studentised,
+)
+from checkrein.evaluation.doubly_robust import contributions
+from checkrein.evaluation.episodes import Episodes
+from checkrein.evaluation.estimate import standard_errors
+from checkrein.evaluation.fqe import nuisance
+from checkrein.evaluation.importance import importance_weights
+from checkrein.evaluation.propensities import Propensities, propensities_of
+from checkrein.evaluation.refits import Refits, draws
+from checkrein.functions import Linear, Tabular
+from checkrein.policies.support import Support
+from checkrein.problem.problem import Problem
+from checkrein.protocols import FunctionClass, Policy
+
+Guarantee = Literal["finite-sample", "asymptotic", "heuristic"]
+Kind = Literal["studentised", "pivotal", "bias-corrected", "t"]
+BoundKind = Literal["studentised", "t", "bernstein", "betting"]
+REPLICATES = 1000
+TAIL = 40  # replicates that should lie beyond a bound
+MOST = 10_000  # replicates; a late look may err so little that no number would do
+BLOCK = 1000  # replicates that are drawn at once
+
+
+class Method(Protocol):
+    """Bounds every constraint of a problem for one policy."""
+
+    @property
+    def name(self) -> str:
+        """What the certificate calls it."""
+        ...
+
+    @property
+    def weighs(self) -> bool:
+        """Whether it stands or falls with the weights of episodes (else with refits of Q)."""
+        ...
+
+    def guarantee(self, problem: Problem) -> Guarantee:
+        """Say what is known of its error rate."""
+        ...
+
+    def estimate(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Return the values (1 + m,) of objective and constraints that bounds are built around, and their errors."""
+        ...
+
+    def __call__(self, problem: Problem, policy: Policy, *, alpha: float, rng: np.random.Generator) -> Interval:
+        """Bound all constraints (m,) so that none is wrong with probability 1 - `error`, from either side."""
+        ...
+
+
+@dataclass(frozen=True)
+class BootstrapFQE:
+    """FQE, refitted on episodes drawn anew.
+
+    kind: "studentised" measures replicates in their own standard errors; "pivotal" reflects their distribution;
+        "bias-corrected" shifts and accelerates it (BCa); "t" trusts the normal limit and needs no replicates
+    """
+
+    kind: Kind = "studentised"
+    functions: FunctionClass = field(default_factory=Tabular)
+    support: Support = field(default_factory=Support)
+    replicates: int = REPLICATES
+    weighs = False
+
+    def __post_init__(self) -> None:
+        require_counts(replicates=self.replicates)
+
+    @property
+    def name(self) -> str:
+        """What the certificate calls it."""
+        return f"fqe-{self.kind}"
+
+    def guarantee(self, problem: Problem) -> Guarantee:
+        """Tables can hold any Q, so the error vanishes with more data; a smaller class may miss it for ever."""
+        del problem
+        return "asymptotic" if isinstance(self.functions, Tabular) else "heuristic"
+
+    def __call__(self, problem: Problem, policy: Policy, *, alpha: float, rng: np.random.Generator) -> Interval:
+        """Bound all constraints."""
+        return self.bound(self.replicate(problem, policy, alpha=alpha, rng=rng), alpha)
+
+    def estimate(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Fit once; the standard errors are those of the influence of each episode."""
+        del rng  # closed forms leave nothing to chance
+        refits = Refits.of(problem, policy, self.functions, self.support)
+        values, influence = refits.point()
+        return values, standard_errors(influence, refits.weights)
+
+    def replicate(self, problem: Problem, policy: Policy, *, alpha: float, rng: np.random.Generator) -> "Replicates":
+        """Refit on as many samples of the episodes as bounds at `error` need."""
+        refits = Refits.of(problem, policy, self.functions, self.support)
+        values, influence = (column[..., 1:] for column in refits.point())
+        errors = standard_errors(influence, refits.weights)
+        count = 0 if self.kind == "t" else _enough(self.replicates, alpha / problem.n_constraints)
+        sizes = [min(BLOCK, count - begin) for begin in range(0, count, BLOCK)] or [0]
+        blocks = [refits(draws(len(influence), size, rng)) for size in sizes]
+        found, replicate_errors = (np.concatenate(columns)[:, 1:] for columns in zip(*blocks, strict=True))
+        return Replicates(values, errors, influence, refits.weights, found, replicate_errors)
+
+    def bound(self, fits: "Replicates", alpha: float) -> Interval:
+        """Bound all constraints by replicates that may serve other kinds as well."""
+        values, errors, each = fits.values, fits.errors, alpha / fits.values.size
+        if self.kind == "t":
+            return student(values, errors, fits.weights, each)
+        if self.kind == "studentised":
+            return studentised(values, errors, fits.replicates, fits.replicate_errors, alpha)
+        if self.kind == "pivotal":
+            low, high = (2 * values - np.quantile(fits.replicates, level, axis=0) for level in (1 - each, each))
+        else:
+            low, high = (_accelerated(values, fits.influence, fits.replicates, level) for level in (each, 1 - each))
+        return Interval(values, errors, low, high)
+
+
+class Replicates(NamedTuple):
+    """A fit and its refits."""
+
+    values: FloatArray  # (m,)
+    errors: FloatArray  # (m,)
+    influence: FloatArray  # (e, m)
+    weights: FloatArray  # (e,)
+    replicates: FloatArray  # (B, m)
+    replicate_errors: FloatArray  # (B, m)
+
+
+@dataclass(frozen=True)
+class EpisodeScoreBound:
+    """The mean of what each episode says of the policy.
+
+    estimator: "pdis", or "dr": cross-fitted with FQE of `functions`, its standard error by the influence function
+    bound: "t" and "studentised" are asymptotic, the latter the wider of two: as they are, and with the known mean of
+        the weights as a control variate, for a log may lack the few episodes that would weigh most. "bernstein" and
+        "betting" hold at any size, for costs of one sign whose constraints declare a `range`, and weights that never
+        exceed the declared `largest_weight`
+    """
+
+    estimator: Literal["pdis", "dr"] = "dr"
+    bound: BoundKind = "studentised"
+    functions: FunctionClass | None = None
+    propensities: Propensities | None = None
+    largest_weight: float | None = None
+    replicates: int = REPLICATES
+    folds: int = 5
+    weighs = True
+
+    def __post_init__(self) -> None:
+        require_counts(replicates=self.replicates, folds=self.folds)
+        if self.largest_weight is not None:
+            require_positive(largest_weight=self.largest_weight)
+
+    @property
+    def name(self) -> str:
+        """What the certificate calls it."""
+        return f"{self.estimator}-{self.bound}"
+
+    def guarantee(self, problem: Problem) -> Guarantee:
+        """Judge by the propensities: logged ones are known, counts in finite states are right in the end.
+
+        Doubly robust sums are not independent, as each is corrected by a Q that others were fitted for.
+        """
+        known = problem.dataset.propensities is not None and self.propensities is None
+        if not known and problem.dataset.n_states is None:
+            return "heuristic"
+        exact = known and self.estimator == "pdis" and self.bound in ("bernstein", "betting")
+        return "finite-sample" if exact else "asymptotic"
+
+    def __call__(self, problem: Problem, policy: Policy, *, alpha: float, rng: np.random.Generator) -> Interval:
+        """Bound all constraints."""
+        weights = Episodes.of(problem).weights
+        each = self.each(problem, policy, rng)[:, 1:]
+        m = problem.n_constraints
+        if self.bound in ("bernstein", "betting"):
+            low, high = self._range(problem)
+            self._require_weights(importance_weights(problem, policy, self._propensities(problem)))
+            names = [c.name for c in problem.constraints]
+            require_inside(each, low, high, names)
+            if not (weights == weights[0]).all():
+                raise ArgumentError(f"{self.name} needs episodes that all count the same: their weights differ")
+            return (bernstein if self.bound == "bernstein" else betting)(each, low, high, alpha / m)
+        if self.bound == "t":
+            values = weights @ each / weights.sum()
+            return student(values, standard_errors(each - values, weights), weights, alpha / m)
+        drawn = draws(len(each), _enough(self.replicates, alpha / m), rng)
+        plain = bootstrap_t(each, weights, drawn, alpha)
+        whole = importance_weights(problem, policy, self._propensities(problem))[Episodes.of(problem).last]
+        known = bootstrap_t(_calibrated(each, whole, weights), weights, drawn, alpha)
+        return plain._replace(lower=np.minimum(plain.lower, known.lower), upper=np.maximum(plain.upper, known.upper))
+
+    def estimate(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Average over episodes."""
+        weights, each = Episodes.of(problem).weights, self.each(problem, policy, rng)
+        values = weights @ each / weights.sum()
+        return values, standard_errors(each - values, weights)
+
+    def each(self, problem: Problem, policy: Policy, rng: np.random.Generator) -> FloatArray:
+        """(e, 1 + m) what every episode says of the objective and every constraint."""
+        propensities = self._propensities(problem)
+        if self.estimator == "pdis":
+            episodes = Episodes.of(problem)
+            weighed = (episodes.factors * importance_weights(problem, policy, propensities))[:, None] * episodes.costs
+            return episodes.sums(weighed)
+        direct = nuisance(self.functions or default_functions(problem))
+        return contributions(problem, policy, propensities, direct, folds=self.folds, rng=rng)
+
+    def _propensities(self, problem: Problem) -> Propensities:
+        return self.propensities or problem.once("propensities", lambda: propensities_of(problem.dataset))
+
+    def _require_weights(self, weights: FloatArray) -> None:
+        """Raise where an episode weighs more than was declared possible."""
+        if self.largest_weight is not None and weights.max() > self.largest_weight * (1 + 1e-9):
+            raise ArgumentError(
+                f"an episode weighs {weights.max():.6g}, more than largest_weight={self.largest_weight:g}: "
+                "declare a weight that none can exceed"
+            )
+
+    def _range(self, problem: Problem) -> tuple[FloatArray, FloatArray]:
+        """Return what an episode's weighed sum can be, by declaration."""
+        if self.largest_weight is None:
+            raise ArgumentError(
+                f"{self.name} needs largest_weight=, the largest product of policy / propensity that an episode can "
+                "have: at most (1 / smallest propensity) ** steps. It must not be read off the data"
+            )
+        ends = np.empty((problem.n_constraints, 2))
+        for i, c in enumerate(problem.constraints):
+            if c.range is None or c.range[0] < 0 < c.range[1]:
+                raise ArgumentError(
+                    f"{self.name} needs the range of {c.name!r}, and costs of one sign: AtMost(..., range=(0, largest))"
+                )
+            ends[i] = sorted(c.sign * end for end in (min(c.range[0], 0.0), max(c.range[1], 0.0)))
+        low, high = self.largest_weight * ends.T
+        if self.estimator == "pdis":
+            return low, high
+        if problem.discount == 1:
+            raise ArgumentError(f"{self.name} has no range at discount 1: use a discount below 1, or pdis")
+        size = self.largest_weight * np.abs(ends).max(axis=1) / (1 - problem.discount)
+        return low - 2 * size, high + 2 * size
+
+
+def default_functions(problem: Problem) -> FunctionClass:
+    """Return tables for finite states, else a linear class."""
+    return Linear() if problem.dataset.n_states is None else Tabular()
+
+
+_KINDS: tuple[Kind, ...] = ("studentised", "pivotal", "bias-corrected", "t")
+_BOUNDS: tuple[BoundKind, ...] = ("studentised", "t", "bernstein", "betting")
+_ALL: list[Method] = [BootstrapFQE(kind) for kind in _KINDS]
+_ALL += [EpisodeScoreBound("dr", bound) for bound in _BOUNDS] + [EpisodeScoreBound("pdis", bound) for bound in _BOUNDS]
+METHODS: dict[str, Method] = {method.name: method for method in _ALL}
+
+
+def method_of(method: str | Method | None, problem: Problem) -> Method:
+    """Return a method by its name; by default what covered best: refits in finite states, else doubly robust."""
+    if method is None:
+        return METHODS["dr-studentised" if problem.dataset.n_states is None else "fqe-studentised"]
+    if not isinstance(method, str):
+        return method
+    if method not in METHODS:
+        raise ArgumentError(f"no method is called {method!r}: choose from {', '.join(METHODS)}")
+    found = METHODS[method]
+    if isinstance(found, BootstrapFQE) and problem.dataset.n_states is None:
+        return BootstrapFQE(found.kind, Linear())
+    return found
+
+
+def _calibrated(each: FloatArray, whole: FloatArray, weights: FloatArray) -> FloatArray:
+    """(e, k) less what the weights (e,) of whole episodes explain of it: their mean is known to be 1."""
+    shares = weights / weights.sum()
+    spread = whole - shares @ whole
+    variance = shares @ spread**2
+    if variance == 0:
+        return each
+    return each - np.outer(whole - 1, shares * spread @ each / variance)
+
+
+def _enough(replicates: int, level: float) -> int:
+    return max(replicates, min(math.ceil(TAIL / level), MOST))
+
+
+def _accelerated(values: FloatArray, influence: FloatArray, replicates: FloatArray, level: float) -> FloatArray:
+    """(k,) the bias-corrected and accelerated quantile of replicates (B, k) (Efron 1987)."""
+    count = len(replicates)
+    below = np.clip((replicates < values).mean(axis=0), 0.5 / count, 1 - 0.5 / count)
+    shift, wanted = stats.norm.ppf(below), stats.norm.ppf(level)
+    squares = (influence**2).sum(axis=0) ** 1.5
+    speed = np.divide((influence**3).sum(axis=0), 6 * squares, out=np.zeros_like(squares), where=squares > 0)
+    levels = stats.norm.cdf(shift + (shift + wanted) / np.maximum(1 - speed * (shift + wanted), 1e-3))
+    return np.array([np.quantile(column, at) for column, at in zip(replicates.T, levels, strict=True)])

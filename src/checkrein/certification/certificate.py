@@ -1,0 +1,77 @@
+"""Certificate: whether a policy keeps its limits, on what evidence, and what would change the answer."""
+
+import math
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from checkrein.base.errors import StorageError
+from checkrein.base.storage import write_atomically
+from checkrein.certification.bounds import Guarantee
+from checkrein.certification.diagnostics import Check
+
+Verdict = Literal["pass", "fail", "inconclusive"]
+
+
+class JudgedConstraint(BaseModel):
+    """One constraint, in the user's own sign: what is believed of it, and how far it may be off."""
+
+    model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
+
+    name: str
+    words: Literal["at most", "at least"]
+    limit: float
+    estimate: float | None  # None: it could not be estimated
+    standard_error: float | None
+    bound: float | None  # on the side of the limit
+    other_bound: float | None  # on the other side
+    verdict: Verdict
+    reason: str
+    advice: str  # what would change it
+
+
+class Certificate(BaseModel):
+    """The answer for all constraints together, on episodes that did not choose the policy."""
+
+    model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
+
+    verdict: Verdict
+    reason: str
+    advice: list[str]
+    guarantee: Guarantee
+    method: str
+    confidence: float  # that a pass is not wrong, of all looks at these data together
+    alpha: float  # what this look spends of it
+    look: int  # the how-many-th use of these data
+    episodes: int
+    constraints: list[JudgedConstraint]
+    checks: list[Check]
+    seed: int
+    dataset: str  # fingerprints
+    policy: str
+
+    @property
+    def bounds(self) -> dict[str, float]:
+        """Of each constraint, on the side of its limit."""
+        return {c.name: math.nan if c.bound is None else c.bound for c in self.constraints}
+
+    @property
+    def estimates(self) -> dict[str, float]:
+        """Of each constraint."""
+        return {c.name: math.nan if c.estimate is None else c.estimate for c in self.constraints}
+
+    def write(self, path: Path) -> None:
+        """Write as JSON, whole or not at all."""
+        text = self.model_dump_json(indent=1) + "\n"
+        write_atomically(path, lambda file: file.write(text.encode()))
+
+    @classmethod
+    def read(cls, path: Path) -> "Certificate":
+        """Read what `write` wrote."""
+        try:
+            return cls.model_validate_json(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise StorageError(f"{path} does not exist") from None
+        except (OSError, UnicodeDecodeError, ValidationError) as reason:
+            raise StorageError(f"{path} is not a certificate: {str(reason).splitlines()[0]}") from None

@@ -1,0 +1,149 @@
+"""One-sided bounds on the mean of independent episodes, of one column each; (e, k) in, (k,) out.
+
+Asymptotic: Student's t, and the studentised bootstrap, which allows for skewness. Finite-sample: empirical Bernstein
+(Maurer & Pontil 2009) and betting (Waudby-Smith & Ramdas 2024); these take a declared range, never the sample's own.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from checkrein.base.arrays import FloatArray
+from checkrein.base.errors import ArgumentError
+from checkrein.evaluation.estimate import standard_errors
+
+STAKE = 0.75  # of what could be lost in one bet
+NO_SPREAD = 1e-9  # of a standard error: a replicate with less, of values that vary, shows none
+BEYOND = 10  # replicates that must lie beyond a quantile which is read off them
+TOO_FAR = 1e4  # standard errors: a bound beyond is none
+HALVINGS = 50  # of an interval in search of a bound
+
+
+class Interval(NamedTuple):
+    """What is believed of each mean, and how far from above and from below, each by itself."""
+
+    estimates: FloatArray  # (k,)
+    standard_errors: FloatArray  # (k,)
+    lower: FloatArray  # (k,)
+    upper: FloatArray  # (k,)
+
+
+def student(estimates: FloatArray, errors: FloatArray, weights: FloatArray, alpha: float) -> Interval:
+    """Trust the normal limit, with as many degrees of freedom as there are episodes less one."""
+    width = errors * _quantile(weights, alpha)
+    return Interval(estimates, errors, estimates - width, estimates + width)
+
+
+def johnson_t(influence: FloatArray, estimates: FloatArray, weights: FloatArray, alpha: float) -> Interval:
+    """Trust the normal limit and the first correction of it, by the skewness of (e, k): wider where a tail is long.
+
+    (Johnson 1978. Rare costs make an estimate and its standard error small together.)
+    """
+    plain = student(estimates, standard_errors(influence, weights), weights, alpha)
+    pull = weights[:, None] * influence
+    squares = (pull**2).sum(axis=0)
+    tilt = np.divide((pull**3).sum(axis=0), squares**1.5, out=np.zeros_like(squares), where=squares > 0)
+    beyond = plain.standard_errors * (1 + 2 * _quantile(weights, alpha) ** 2) / 6
+    return plain._replace(
+        lower=plain.lower - beyond * np.maximum(-tilt, 0), upper=plain.upper + beyond * np.maximum(tilt, 0)
+    )
+
+
+def _quantile(weights: FloatArray, alpha: float) -> float:
+    return float(stats.t.ppf(1 - alpha, max(weights.sum() ** 2 / (weights @ weights) - 1, 1.0)))
+
+
+def studentised(
+    estimates: FloatArray, errors: FloatArray, replicates: FloatArray, replicate_errors: FloatArray, alpha: float
+) -> Interval:
+    """Measure each replicate's distance (B, k) in its own standard errors, and allow for what these show.
+
+    `error` is that of all columns together: each is given the same level, the largest at which all hold at once in
+    the replicates. (Beran 1988; never less than Bonferroni's, and more where columns move together.)
+    """
+    varies = errors > 0
+    if not varies.any():
+        return Interval(estimates, errors, estimates, estimates)
+    theirs = np.maximum(replicate_errors, NO_SPREAD * errors)  # one without spread is as far away as can be
+    distances = np.divide(replicates - estimates, theirs, out=np.zeros_like(replicates), where=varies)
+    wanted, shown = alpha / varies.sum(), BEYOND / len(replicates)
+    stretch = 1.0 if wanted >= shown else float(stats.norm.ppf(wanted) / stats.norm.ppf(shown))
+    alpha = max(alpha, shown * varies.sum())  # what lies further out is as far as a normal tail of the same width
+    below = _joint_level(distances[:, varies], alpha)
+    above = _joint_level(-distances[:, varies], alpha)
+    up, down = (-stretch * np.quantile(d, at, axis=0) for d, at in ((distances, below), (-distances, above)))
+    width_up, width_down = (errors * np.clip(np.where(w > TOO_FAR, np.inf, w), 0, None) for w in (up, down))
+    return Interval(estimates, errors, estimates - width_down, estimates + width_up)
+
+
+def bootstrap_t(each: FloatArray, weights: FloatArray, drawn: FloatArray, alpha: float) -> Interval:
+    """Bound the weighted means of (e, k) by the studentised bootstrap, episodes drawn (B, e) times."""
+    values = weights @ each / weights.sum()
+    counted = drawn * weights
+    total = counted.sum(axis=1, keepdims=True)
+    replicates = counted @ each / total
+    squared = counted * weights
+    squares = squared @ each**2 - 2 * replicates * (squared @ each) + replicates**2 * squared.sum(axis=1, keepdims=True)
+    replicate_errors = np.sqrt(np.maximum(squares, 0)) / total
+    return studentised(values, standard_errors(each - values, weights), replicates, replicate_errors, alpha)
+
+
+def _joint_level(distances: FloatArray, alpha: float) -> float:
+    """Return the level of each column at which the lowest `error` of replicates lie under any of their quantiles."""
+    count, k = distances.shape
+    ranks = (stats.rankdata(distances, axis=0) - 0.5) / count
+    return float(np.clip(np.quantile(ranks.min(axis=1), alpha), alpha / k, alpha))
+
+
+def bernstein(each: FloatArray, low: FloatArray, high: FloatArray, alpha: float) -> Interval:
+    """Bound means of values known to lie in [low, high] (k,), from at least two episodes."""
+    n = len(each)
+    mean, variance = each.mean(axis=0), each.var(axis=0, ddof=1)
+    log = np.log(2 / alpha)
+    width = np.sqrt(2 * variance * log / n) + 7 * (high - low) * log / (3 * (n - 1))
+    return Interval(mean, np.sqrt(variance / n), np.maximum(mean - width, low), np.minimum(mean + width, high))
+
+
+def betting(each: FloatArray, low: FloatArray, high: FloatArray, alpha: float) -> Interval:
+    """Bound means of values known to lie in [low, high] (k,): a mean is refuted by winning against it."""
+    scaled = (each - low) / (high - low)
+    upper = np.array([1 - _refuted_below(1 - column, alpha) for column in scaled.T])
+    lower = np.array([_refuted_below(column, alpha) for column in scaled.T])
+    mean, errors = each.mean(axis=0), each.std(axis=0, ddof=1) / np.sqrt(len(each))
+    return Interval(mean, errors, low + lower * (high - low), low + upper * (high - low))
+
+
+def _refuted_below(values: FloatArray, alpha: float) -> float:
+    """Return the largest mean that bets on a greater one refute, of values in [0, 1] (or above 0, with no end)."""
+    n = values.size
+    counts = np.arange(1, n + 1)
+    means = (0.5 + np.cumsum(values)) / (1 + counts)
+    variances = (0.25 + np.cumsum((values - means) ** 2)) / (1 + counts)
+    before = np.append(0.25, variances[:-1])  # each bet knows only what came before
+    bets = np.sqrt(2 * np.log(1 / alpha) / (n * before))
+
+    def refuted(mean: float) -> bool:
+        gains = np.log1p(np.minimum(bets, STAKE / mean) * (values - mean))
+        return bool(np.maximum.accumulate(np.cumsum(gains))[-1] >= np.log(1 / alpha))
+
+    low, high = 0.0, float(values.mean())
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        if middle <= 0 or not refuted(middle):
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def require_inside(each: FloatArray, low: FloatArray, high: FloatArray, names: list[str]) -> None:
+    """Raise where an episode lies outside of what was declared: then the declaration is wrong, and so is the bound."""
+    for column, name in enumerate(names):
+        for value, wrong in ((each[:, column].min(), "below"), (each[:, column].max(), "above")):
+            slack = 1e-9 * (high[column] - low[column])
+            if value < low[column] - slack or value > high[column] + slack:
+                raise ArgumentError(
+                    f"an episode has a (weighed) sum of {value:.6g} of {name!r}, {wrong} the declared range "
+                    f"[{low[column]:.6g}, {high[column]:.6g}]: declare a range that every episode keeps"
+                )

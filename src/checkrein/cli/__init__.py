@@ -1,0 +1,23 @@
+"""The command line: the only place that prints."""
+
+import sys
+
+from rich.text import Text
+
+from checkrein.base.errors import CheckreinError
+from checkrein.cli import demo, deploy, judge, learn, reproduce  # noqa: F401  (importing a module adds its commands)
+from checkrein.cli.shared import BAD_INPUT, INTERRUPTED, app, errors
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run a command; what a user can get wrong is one message, not a traceback."""
+    try:
+        app()
+    except CheckreinError as error:
+        errors.print(Text("error: ", style="bold red") + Text(str(error)))
+        sys.exit(BAD_INPUT)
+    except KeyboardInterrupt:
+        errors.print("interrupted")
+        sys.exit(INTERRUPTED)

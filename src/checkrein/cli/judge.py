@@ -1,0 +1,125 @@
+"""checkrein evaluate, certify: a finished run, judged on a log."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from checkrein.certification import Certificate
+from checkrein.cli.shared import BROKEN, OK, UNPROVEN, app, console, errors, say
+from checkrein.evaluation import Estimates
+from checkrein.evaluation.propensities import Method
+from checkrein.runs import judge as judging
+
+TABLE, CALIBRATION = "evaluation.csv", "calibration.csv"
+EXIT = {"pass": OK, "fail": BROKEN, "inconclusive": UNPROVEN}
+STYLE = {"pass": "bold green", "fail": "bold red", "inconclusive": "bold yellow"}
+
+Run = Annotated[Path, typer.Argument(help="A run folder that `checkrein fit` wrote.")]
+Data = Annotated[
+    str | None,
+    typer.Option(
+        help="A log like the run's own, of other episodes; of its own, the default, only held-out episodes count."
+    ),
+]
+Single = Annotated[bool, typer.Option("--single", help="Judge the best single policy, not the mixture.")]
+
+
+@app.command()
+def evaluate(
+    run: Run,
+    data: Data = None,
+    single: Single = False,
+    estimators: Annotated[
+        str | None, typer.Option(help="Names, with commas between them. Default: all, but for a learned model.")
+    ] = None,
+    propensities: Annotated[
+        Method | None, typer.Option(help="Default: the log's; else counts in finite states, logistic elsewhere.")
+    ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(help="Where episodes are weighed, value the softmin of greedy policies.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the tables. Default: the run folder.")] = None,
+) -> None:
+    """Value a run's policy by every estimator, each with its interval, and say where they disagree."""
+    trial = judging.open_trial(run, data, single=single)
+    chosen = None if estimators is None else [name.strip() for name in estimators.split(",")]
+    found = judging.estimate(trial, estimators=chosen, propensities=propensities, temperature=temperature)
+    show_estimates(found)
+    folder = run if out is None else out
+    judging.written(found.table(), folder / TABLE)
+    if found.propensities is not None:
+        say(f"Propensities: {found.propensities.source}.")
+        judging.written(found.propensities.calibration(), folder / CALIBRATION)
+    which = "held-out part of the run's own log" if trial.own else "log given"
+    say(f"{trial.dataset.first_rows().size:,} episodes of the {which}. Table: {folder / TABLE}")
+
+
+@app.command()
+def certify(
+    run: Run,
+    data: Data = None,
+    single: Single = False,
+    method: Annotated[str | None, typer.Option(help="A method of certification. Default: the run's own.")] = None,
+    confidence: Annotated[float | None, typer.Option(help="Default: the run's own.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File for the certificate. Default: in the run folder.")] = None,
+) -> None:
+    """Judge whether a run's policy keeps its limits, on episodes that did not choose it; every look is recorded."""
+    trial = judging.open_trial(run, data, single=single)
+    certificate, trouble = judging.judge(trial, what=str(run), method=method, confidence=confidence)
+    show_certificate(certificate)
+    for line in trouble:
+        errors.print(Text("warning: ", style="yellow") + Text(line))
+    name = "certificate-single.json" if single else "certificate.json" if trial.own else "certificate-new.json"
+    path = run / name if out is None else out
+    certificate.write(path)
+    say(f"Certificate: {path}")
+    raise typer.Exit(EXIT[certificate.verdict])
+
+
+def show_estimates(found: Estimates) -> None:
+    """Print a row per estimator and a column per cost, then who disagrees."""
+    table = Table("estimator", *(escape(cost) for cost in found.costs), "effective episodes")
+    rows = found.table()
+    notes = []
+    for name in found.by_name:
+        mine = rows.filter(rows["estimator"] == name)
+        cells = [_interval(*row) for row in mine.select("value", "low", "high").iter_rows()]
+        effective = mine["effective_episodes"][0]
+        table.add_row(name, *cells, "" if effective is None else f"{effective:,.0f}")
+        notes += [f"{name}: {mine['note'][0]}"] if mine["note"][0] else []
+    console.print(table)
+    console.print(Text(f"in brackets, two-sided intervals at {found.confidence:.0%}", style="dim"))
+    for note in notes:
+        console.print(Text(note, style="dim"), soft_wrap=True)
+    for cost, one, other, apart, _, ratio in found.disagreement().iter_rows():
+        say(f"{cost}: {one} and {other} are furthest apart, by {apart:.4g}: {ratio:.1f} joint standard errors.")
+
+
+def show_certificate(certificate: Certificate) -> None:
+    """Print the verdict, the bounds behind it, and what would change it."""
+    console.print()
+    word = Text(f"Certificate: {certificate.verdict}. ", style=STYLE[certificate.verdict])
+    console.print(word + Text(certificate.reason), soft_wrap=True)
+    table = Table("constraint", "limit", "estimate", "bound", "verdict")
+    for c in certificate.constraints:
+        cells = [_number(c.estimate), _number(c.bound)]
+        table.add_row(escape(c.name), f"{c.words} {c.limit:.4g}", *cells, c.verdict)
+    console.print(table)
+    for line in certificate.advice:
+        say(f"What would change it: {line}.")
+    spent = f"look {certificate.look} at this log, alpha {certificate.alpha:.2g} of {1 - certificate.confidence:.2g}"
+    console.print(
+        Text(f"{certificate.method}, {certificate.guarantee}, {certificate.episodes:,} episodes; {spent}", style="dim")
+    )
+
+
+def _interval(value: float, low: float | None, high: float | None) -> str:
+    return f"{value:.4g}" if low is None or high is None else f"{value:.4g} [{low:.3g}, {high:.3g}]"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"

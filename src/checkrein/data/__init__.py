@@ -1,0 +1,1 @@
+"""The logged transitions: Dataset, its columns, episodes, compression and files."""

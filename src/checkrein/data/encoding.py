@@ -1,0 +1,112 @@
+"""Encoding: what the numbers inside stand for in the log's own words, so that all that is shown is decoded again."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from checkrein.base.arrays import Array, FloatArray, IntArray
+from checkrein.base.errors import DataError
+from checkrein.base.storage import storable
+
+MISSING = "(missing)"  # how a value that is not there is shown
+
+
+@storable
+@dataclass(frozen=True)
+class StateColumn:
+    """One column of a state: a category, or a number.
+
+    categories: the values it takes, as text; None: it is a number
+    fill: what a missing number counts as, beside an indicator of its own; None: none was missing
+    """
+
+    name: str
+    categories: tuple[str, ...] | None = None
+    fill: float | None = None
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """How a table's states and actions became numbers.
+
+    combinations: (S, columns) which category each column has in each finite state; None: states are feature vectors
+    integer_actions: the log's actions were whole numbers, and are given back as such
+    """
+
+    actions: tuple[str, ...]
+    columns: tuple[StateColumn, ...]
+    combinations: IntArray | None = None
+    integer_actions: bool = False
+
+    @cached_property
+    def states(self) -> tuple[str, ...]:
+        """How each finite state is shown: `severity=high, lactate=2`, or the bare value of a single column."""
+        if self.combinations is None:
+            raise DataError("these states are feature vectors: they have no labels, only feature names")
+        words = [self._words(row) for row in self.combinations.tolist()]
+        return tuple(pairs[0][1] if len(pairs) == 1 else ", ".join(f"{n}={v}" for n, v in pairs) for pairs in words)
+
+    @cached_property
+    def features(self) -> tuple[str, ...]:
+        """Name every feature: a number's own column, `column=category` for a category, `column missing`."""
+        names: list[str] = []
+        for column in self.columns:
+            if column.categories is None:
+                names += [column.name] if column.fill is None else [column.name, f"{column.name} missing"]
+            else:
+                names += [f"{column.name}={value}" for value in column.categories]
+        return tuple(names)
+
+    def encode(self, table: pl.DataFrame) -> Array:
+        """Turn rows of a table into states: (n,) integers, or (n, d) features."""
+        for column in self.columns:
+            if column.name not in table.columns:
+                raise DataError(f"the table has no column {column.name!r}: it has {', '.join(table.columns)}")
+        if self.combinations is None:
+            return np.column_stack([self._features(column, table) for column in self.columns])
+        codes = np.column_stack([category_codes(column, table) for column in self.columns])
+        place = {tuple(row): state for state, row in enumerate(self.combinations.tolist())}
+        states = np.array([place.get(tuple(row), -1) for row in codes.tolist()], dtype=np.int64)
+        if (states < 0).any():
+            row = int(np.argmax(states < 0))
+            shown = ", ".join(f"{n}={v}" for n, v in self._words(codes[row].tolist()))
+            raise DataError(f"row {row} has the state {shown}, which never occurred in the log that was learned from")
+        return states
+
+    def _words(self, codes: list[int]) -> list[tuple[str, str]]:
+        pairs = zip(self.columns, codes, strict=True)
+        return [(column.name, (column.categories or ())[code]) for column, code in pairs]
+
+    def _features(self, column: StateColumn, table: pl.DataFrame) -> FloatArray:
+        if column.categories is not None:
+            return np.eye(len(column.categories))[category_codes(column, table)]
+        numbers = table[column.name].cast(pl.Float64, strict=False)
+        missing = numbers.is_null() | numbers.is_nan()
+        if column.fill is None and missing.any():
+            row = int(missing.arg_max() or 0)
+            value = table[column.name][row]
+            raise DataError(f"column {column.name!r} is {value!r} in row {row}: it must be a number")
+        values = np.array(numbers.fill_nan(None).fill_null(column.fill or 0.0))
+        return values[:, None] if column.fill is None else np.column_stack([values, np.array(missing, dtype=float)])
+
+
+def as_text(values: pl.Series) -> pl.Series:
+    """Return a column's values as the text that categories are named by."""
+    return values.cast(pl.String).fill_null(MISSING)
+
+
+def category_codes(column: StateColumn, table: pl.DataFrame) -> IntArray:
+    """(n,) the category of each row, or an error that names the first one that is not known."""
+    categories = column.categories or ()
+    text = as_text(table[column.name])
+    codes = text.replace_strict(categories, range(len(categories)), default=-1, return_dtype=pl.Int64)
+    if (codes < 0).any():
+        row = int((codes < 0).arg_max() or 0)
+        raise DataError(
+            f"column {column.name!r} is {text[row]!r} in row {row}, which never occurred in the log that was learned "
+            f"from: there it was {', '.join(categories[:10])}{', ...' if len(categories) > 10 else ''}"
+        )
+    return np.array(codes, dtype=np.int64)

@@ -1,0 +1,145 @@
+"""Episodes: the rows of a log by episode and step, kept flat."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from checkrein.base.arrays import Array, BoolArray, FloatArray, IntArray
+from checkrein.base.errors import DataError
+from checkrein.policies.policies import probabilities_of
+from checkrein.problem.problem import Problem
+from checkrein.protocols import Policy
+
+
+@dataclass(frozen=True, eq=False)
+class Episodes:
+    """All rows of a problem's log, not merged, in the order of episode number and step.
+
+    An episode whose last row is terminal has ended; any other was cut off there and would have gone on.
+    """
+
+    states: Array  # (n, ...)
+    actions: IntArray  # (n,)
+    next_states: Array  # (n, ...)
+    costs: FloatArray  # (n, 1 + m) signed as in the problem
+    terminals: BoolArray  # (n,)
+    next_observed: BoolArray  # (n,)
+    rows: IntArray  # (n,) where each row stands in the dataset
+    labels: IntArray  # (e,) the episodes' own numbers, ascending
+    begins: IntArray  # (e,) the first row of each episode
+    lengths: IntArray  # (e,)
+    weights: FloatArray  # (e,) how much each episode counts
+    discount: float
+    n_actions: int
+
+    @classmethod
+    def of(cls, problem: Problem) -> "Episodes":
+        """Return the episodes of a problem, put in order once."""
+        return problem.once("episodes", lambda: cls._order(problem))
+
+    @classmethod
+    def _order(cls, problem: Problem) -> "Episodes":
+        dataset = problem.dataset
+        if dataset.episodes is None:
+            raise DataError("without episodes there is nothing to weigh: pass episodes= with the log's rows")
+        dataset.first_rows()  # says which step occurs twice
+        rows = dataset.order()
+        ordered = dataset.episodes[rows]
+        begins = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
+        lengths = np.diff(begins, append=len(rows))
+        weights = dataset.weights[rows]
+        uneven = weights != np.repeat(weights[begins], lengths)
+        if uneven.any():
+            at = int(np.argmax(uneven))
+            first = weights[begins[np.searchsorted(begins, at, side="right") - 1]]
+            raise DataError(
+                f"row {rows[at]} of episode {ordered[at]} weighs {weights[at]:g}, but the first row of that episode "
+                f"{first:g}: an episode counts as a whole, give all its rows one weight"
+            )
+        return cls(
+            states=dataset.states[rows],
+            actions=dataset.actions[rows],
+            next_states=dataset.next_states[rows],
+            costs=problem.signed_costs(dataset)[rows],
+            terminals=dataset.terminals[rows],
+            next_observed=dataset.next_observed[rows],
+            rows=rows,
+            labels=ordered[begins],
+            begins=begins,
+            lengths=lengths,
+            weights=weights[begins],
+            discount=problem.discount,
+            n_actions=dataset.n_actions,
+        )
+
+    def __len__(self) -> int:
+        return int(self.begins.size)
+
+    @property
+    def horizon(self) -> int:
+        """The steps of the longest episode."""
+        return int(self.lengths.max())
+
+    @cached_property
+    def episode(self) -> IntArray:
+        """(n,) the place of each row's episode."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+    @cached_property
+    def step(self) -> IntArray:
+        """(n,) the steps before each row in its episode."""
+        return np.arange(self.episode.size) - np.repeat(self.begins, self.lengths)
+
+    @cached_property
+    def factors(self) -> FloatArray:
+        """(n,) discount ** step."""
+        return np.asarray(self.discount ** np.arange(self.horizon), dtype=np.float64)[self.step]
+
+    @cached_property
+    def continuation(self) -> FloatArray:
+        """(n,) how much of the next state's value counts: the discount, or nothing after a terminal."""
+        return np.where(self.terminals, 0.0, self.discount)
+
+    @property
+    def last(self) -> IntArray:
+        """(e,) the last row of each episode."""
+        return self.begins + self.lengths - 1
+
+    @property
+    def ended(self) -> BoolArray:
+        """(e,) episodes that came to a terminal, and were not cut off."""
+        return self.terminals[self.last]
+
+    def products(self, ratios: FloatArray) -> FloatArray:
+        """(n,) the product of the ratios (n,) from each episode's first row up to each row."""
+        longest_first = np.argsort(-self.lengths, kind="stable")
+        begins, lengths = self.begins[longest_first], self.lengths[longest_first]
+        running = np.searchsorted(-lengths, -np.arange(self.horizon), side="left")  # episodes longer than each step
+        products = np.empty(ratios.size)
+        current = np.ones(len(self))
+        for step in range(self.horizon):
+            rows = begins[: running[step]] + step
+            current = current[: rows.size] * ratios[rows]
+            products[rows] = current
+        return products
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """(e, ...) the sum of the rows of each episode."""
+        return np.add.reduceat(values, self.begins, axis=0)
+
+    def mean(self, values: FloatArray) -> FloatArray:
+        """(...) the mean of (e, ...) over episodes by their weights."""
+        return np.asarray(np.tensordot(self.weights, values, axes=1) / self.weights.sum())
+
+    def problem_of(self, problem: Problem, chosen: BoolArray) -> Problem:
+        """Return the problem these are the episodes of, with the chosen ones (e,) alone."""
+        rows = np.empty(self.rows.size, dtype=bool)
+        rows[self.rows] = chosen[self.episode]
+        return replace(problem, dataset=problem.dataset.part(rows))
+
+    def likelihood(self, policy: Policy) -> FloatArray:
+        """(n,) the probability with which a policy takes each logged action."""
+        if self.states.ndim == 1 and (n_states := int(self.states.max()) + 1) < self.states.size:
+            return probabilities_of(policy, np.arange(n_states), self.n_actions)[self.states, self.actions]
+        return probabilities_of(policy, self.states, self.n_actions)[np.arange(self.actions.size), self.actions]

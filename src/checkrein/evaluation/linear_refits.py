@@ -1,0 +1,74 @@
+"""Refits of linear classes: the moments of each episode, and the least-squares equations that their sums make."""
+
+import numpy as np
+
+from checkrein.base.arrays import FloatArray
+from checkrein.base.errors import DivergenceError
+from checkrein.evaluation.episodes import Episodes
+from checkrein.evaluation.starts import Starts
+from checkrein.functions import Linear
+from checkrein.policies.policies import probabilities_of
+from checkrein.problem.problem import Problem
+from checkrein.protocols import ActionMask, Policy
+
+
+class LinearRefit:
+    """Linear values: the moments of each episode, and the least-squares equations that their sums make."""
+
+    def __init__(self, problem: Problem, policy: Policy, functions: Linear, evidence: ActionMask) -> None:
+        episodes = Episodes.of(problem)
+        self.starts = Starts(problem, episodes)
+        n_actions = problem.dataset.n_actions
+        known = episodes.terminals | episodes.next_observed
+        features = np.asarray(functions.features(episodes.states), dtype=np.float64)
+        self.rows = _spread_out(features, np.eye(n_actions)[episodes.actions] * known[:, None])  # (n, A d)
+        size = np.sqrt(np.square(self.rows).mean(axis=0))
+        self.scale = np.where(size > 0, size, 1.0)
+        self.rows /= self.scale
+        probabilities = probabilities_of(policy, episodes.next_states, n_actions)
+        supported = probabilities * evidence.allowed(episodes.next_states)
+        ahead = np.asarray(functions.features(episodes.next_states), dtype=np.float64)
+        self.difference = self.rows - _spread_out(ahead, supported * episodes.continuation[:, None]) / self.scale
+        unsupported_mass = episodes.continuation * (probabilities - supported).sum(axis=1)
+        self.costs = episodes.costs + unsupported_mass[:, None] * problem.worst
+        start = probabilities_of(policy, self.starts.states, n_actions)
+        begin = start * evidence.allowed(self.starts.states)
+        begun = np.asarray(functions.features(self.starts.states), dtype=np.float64)
+        self.start = _spread_out(begun, begin) / self.scale
+        self.unsupported = (start - begin).sum(axis=1)[:, None] * problem.worst  # (starts, k)
+        self.ridge = np.diag(functions.ridge / self.scale**2)
+        self.begins, self.episode = episodes.begins, episodes.episode
+        d = self.rows.shape[1]
+        products = self.rows[:, :, None] * self.difference[:, None, :]
+        self.systems = np.add.reduceat(products.reshape(len(self.rows), -1), self.begins, axis=0)  # (e, d d)
+        moments = self.rows[:, :, None] * self.costs[:, None, :]
+        self.moments = np.add.reduceat(moments.reshape(len(self.rows), -1), self.begins, axis=0)
+        self.d, self.k = d, self.costs.shape[1]
+        self.size = d * d + (len(self.rows) + len(episodes)) * self.k
+
+    def refit(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Solve the least-squares equations of every replicate."""
+        d, total = self.d, weights.sum(axis=1, keepdims=True)
+        system = (weights @ self.systems).reshape(-1, d, d) + self.ridge
+        moments = (weights @ self.moments).reshape(-1, d, self.k)
+        try:
+            solved = np.linalg.solve(system, moments)
+            initial = self.starts.mean(self.start[None], weights)
+            dual = np.linalg.solve(np.swapaxes(system, 1, 2), initial[:, :, None])[:, :, 0]
+        except np.linalg.LinAlgError:
+            raise DivergenceError(
+                "the equations of this policy's value have no unique solution with these features: raise the ridge"
+            ) from None
+        at_start = np.einsum("sd,bdk->bsk", self.start, solved) + self.unsupported
+        value = self.starts.mean(at_start, weights)
+        influence = np.empty((len(weights), weights.shape[1], self.k))
+        ratio = dual @ self.rows.T * total  # (B, n)
+        for column in range(self.k):
+            errors = self.costs[:, column] - solved[:, :, column] @ self.difference.T
+            influence[:, :, column] = np.add.reduceat(ratio * errors, self.begins, axis=1)
+        return value, influence + self.starts.influence(at_start, value)
+
+
+def _spread_out(features: FloatArray, initial_distribution: FloatArray) -> FloatArray:
+    """(n, A d) the features of each action's own weights, times its chance."""
+    return np.einsum("na,nd->nad", initial_distribution, features).reshape(len(features), -1)

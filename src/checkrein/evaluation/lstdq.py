@@ -1,0 +1,30 @@
+"""Least-squares temporal differences for Q (Lagoudakis & Parr 2003; Alg. 6 of the paper), for all costs at once."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from checkrein.bellman.targets import dynamics_of, evaluate_fixed_point, evaluate_members
+from checkrein.policies.support import Support
+from checkrein.problem.problem import Problem, Values
+from checkrein.protocols import FunctionClass, Policy, QFunction
+
+
+@dataclass(frozen=True)
+class LSTDQ:
+    """Solve for the fixed point of fitted evaluation, also where the iteration itself would not reach it."""
+
+    functions: FunctionClass
+    support: Support = field(default_factory=Support)
+
+    def __call__(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> Values:
+        """Estimate what the policy would incur from the logged initial states."""
+        evidence = self.support.of(problem)
+        return evaluate_members(problem, policy, evidence, lambda member: self.q(problem, member, rng=rng))
+
+    def q(self, problem: Problem, policy: Policy, *, rng: np.random.Generator | None = None) -> QFunction:
+        """Solve for the Q-function of one policy (not of a mixture: that has one per member)."""
+        del rng  # closed forms leave nothing to chance
+        dynamics = dynamics_of(problem, self.functions, "LSTDQ")
+        evidence = self.support.of(problem)
+        return evaluate_fixed_point(problem, policy, dynamics, evidence, require_contraction=problem.discount == 1)

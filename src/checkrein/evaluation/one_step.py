@@ -1,0 +1,207 @@
+"""Values of finite states, corrected by episodes that had no part in them (Kallus & Uehara 2020).
+
+Tables of one part of a log say what a policy is worth, and how much more often it comes to each pair than the log did.
+Each episode of another part adds what it saw beyond that, so often. What is wrong with the tables then enters only as a
+product of two errors, and a pair that the other part does not show needs no evidence in it.
+
+A policy that was chosen by the same tables makes both errors at once: it looks cheap, and as if it came to few places.
+So where the policy comes to is corrected as well, by other episodes of the other part: a second term of the same
+expansion (Robins et al. 2008). What is left is what three errors make of each other, and what the tables have wrong
+about how often a pair was logged makes of the first.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+
+from checkrein.base.arrays import BoolArray, FloatArray, IntArray
+from checkrein.base.errors import ArgumentError
+from checkrein.evaluation.episodes import Episodes
+from checkrein.evaluation.starts import Starts
+from checkrein.policies.policies import members_of, probabilities_of
+from checkrein.policies.support import Support
+from checkrein.problem.problem import Problem
+from checkrein.protocols import Policy
+
+BLOCKS = 10  # of judging episodes, each corrected by the others
+NOTHING = 1e-9  # of evidence
+SETTLED, SETTLING = 1e-6, 50  # of the worst that may follow
+
+
+@dataclass(frozen=True, eq=False)
+class EpisodeScores:
+    """What episodes say of a policy, by tables of other episodes (or of their own)."""
+
+    scores: FloatArray  # (e, k)
+    unsupported: float  # share of the policy's decisions without evidence in the tables
+    max_density_ratio: (
+        float  # times that the policy comes to a pair for each that the log does, of the pair where that is most
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class TabularNuisances:
+    """What one part of a log says of each pair of state and action."""
+
+    counts: FloatArray  # (S A,) how much each pair counts, per episode
+    immediate_cost: FloatArray  # (S A, k) at once, on average
+    moves: sparse.csr_array  # (S A, S) where it leads, times the discount
+    evidence: BoolArray  # (S, A) what may be followed
+    initial_distribution: FloatArray  # (S,) where episodes begin
+    dearest: FloatArray  # (k,) step
+    worst: FloatArray  # (k,) sum
+
+    @classmethod
+    def of(cls, problem: Problem, support: Support) -> "TabularNuisances":
+        """Count; support says which pairs have evidence."""
+        n_states, n_actions = problem.dataset.n_states, problem.dataset.n_actions
+        if n_states is None:
+            raise ArgumentError("one-step values are made of tables: they need finite states")
+        log = Episodes.of(problem)
+        size = n_states * n_actions
+        known = np.flatnonzero(_known(log))
+        pair, weights = _pairs(log)[known], log.weights[log.episode][known]
+        counts = np.bincount(pair, weights, size)
+        shown = np.where(counts > 0, counts, 1.0)
+        immediate_cost = np.stack([np.bincount(pair, weights * cost, size) for cost in log.costs[known].T], axis=1)
+        ahead = weights * log.continuation[known] / shown[pair]
+        starts = Starts(problem, log)
+        return cls(
+            counts=counts / log.weights.sum(),
+            immediate_cost=immediate_cost / shown[:, None],
+            moves=sparse.csr_array((ahead, (pair, log.next_states[known])), shape=(size, n_states)),
+            evidence=support.choices(problem).allowed(np.arange(n_states)) & (counts > 0).reshape(n_states, n_actions),
+            initial_distribution=np.asarray(
+                np.bincount(starts.states, starts.initial_distribution(log.weights[None])[0], n_states), np.float64
+            ),
+            dearest=np.maximum(log.costs.max(axis=0), 0.0),
+            worst=problem.worst,
+        )
+
+    def score(self, problem: Problem, policy: Policy) -> EpisodeScores:
+        """Value a policy by these tables, corrected by each episode of a problem."""
+        log = Episodes.of(problem)
+        starts = Starts(problem, log)
+        members = [(weight, _Member(self, member)) for member, weight in members_of(policy) if weight > 0]
+        return EpisodeScores(
+            np.asarray(sum(weight * _Corrections(member, log, starts).scores() for weight, member in members)),
+            float(sum(weight * member.unsupported for weight, member in members)),
+            float(np.max(sum(weight * member.density_ratio for weight, member in members))),
+        )
+
+
+class _Member:
+    """A policy that is no mixture: what the tables say of it."""
+
+    def __init__(self, tables: TabularNuisances, policy: Policy) -> None:
+        n_states, n_actions = tables.evidence.shape
+        probabilities = probabilities_of(policy, np.arange(n_states), n_actions)
+        supported = probabilities * tables.evidence
+        unsupported_mass = probabilities.sum(axis=1) - supported.sum(axis=1)
+        state = np.repeat(np.arange(n_states), n_actions)
+        choice = sparse.csr_array((supported.ravel(), (state, np.arange(state.size))), shape=(n_states, state.size))
+        self.tables = tables
+        self.chain: Any = linalg.lu_factor(np.eye(n_states) - (choice @ tables.moves).toarray())
+        solved = linalg.lu_solve(self.chain, np.column_stack([choice @ tables.immediate_cost, unsupported_mass]))
+        self.values = _with_worst(solved[:, :-1], solved[:, -1:], unsupported_mass, tables)  # (S, k)
+        self.q = tables.immediate_cost + tables.moves @ self.values  # (S A, k)
+        self.occupancy = linalg.lu_solve(self.chain, tables.initial_distribution, trans=1)  # (S,)
+        self.choice_ratio = np.divide(
+            supported.ravel(), tables.counts, out=np.zeros(state.size), where=tables.counts > 0
+        )
+        self.density_ratio = np.repeat(self.occupancy, n_actions) * self.choice_ratio  # (S A,)
+        self.unsupported = float(self.occupancy @ unsupported_mass / self.occupancy.sum())
+
+
+class _Corrections:
+    """What the rows of other episodes add to what the tables say of a policy."""
+
+    def __init__(self, member: _Member, log: Episodes, starts: Starts) -> None:
+        self.member, self.log, self.starts = member, log, starts
+        self.pair = _pairs(log)
+        self.choice_ratio = member.choice_ratio[self.pair] * _known(
+            log
+        )  # (n,) of the row's action, for each time it is logged
+        self.density_ratio = member.density_ratio[self.pair] * _known(
+            log
+        )  # (n,) times that the policy comes to the row
+        ahead = log.continuation[:, None] * member.values[log.next_states]
+        self.td_error = log.costs + ahead - member.q[self.pair]  # (n, k)
+
+    def scores(self) -> FloatArray:
+        """(e, k) of each episode."""
+        values = self.member.values[self.starts.states]
+        worth = values if self.starts.own else self.starts.shares @ values
+        return np.asarray(
+            worth + self.log.sums(self.density_ratio[:, None] * self.td_error) + self._occupancy_corrections()
+        )
+
+    def _occupancy_corrections(self) -> FloatArray:
+        """(e, k) what other episodes than each say of how often the policy comes to its rows, and the other way round.
+
+        With `flows` (S,) by which arrivals exceed what the tables expect, and `gains` (S, k) by which costs do, the
+        second term is flows @ (I - P)^-1 @ gains, the two from different blocks of episodes.
+        """
+        tables, log, k = self.member.tables, self.log, self.td_error.shape[1]
+        n_states, count = tables.initial_distribution.size, min(BLOCKS, len(log))
+        if count < 2:
+            return np.zeros((len(log), k))
+        block = np.arange(len(log)) % count
+        rows, weights = block[log.episode], log.weights[log.episode]
+        gains = _by_block(rows, log.states, (weights * self.choice_ratio)[:, None] * self.td_error, count, n_states)
+        flows = _by_block(
+            rows, log.next_states, (weights * self.density_ratio * log.continuation)[:, None], count, n_states
+        )
+        pairs = _by_block(rows, self.pair, (weights * self.density_ratio)[:, None], count, tables.counts.size)
+        flows = flows[..., 0] - (tables.moves.T @ pairs[..., 0].T).T
+        sizes = np.bincount(block, log.weights)
+        if self.starts.own:
+            begun = _by_block(block, self.starts.states, log.weights[:, None], count, n_states)[..., 0]
+            flows += begun - sizes[:, None] * tables.initial_distribution
+        others = log.weights.sum() - sizes
+        gain = (gains.sum(axis=0) - gains) / others[:, None, None]  # (blocks, S, k) of the other blocks
+        flow = (flows.sum(axis=0) - flows) / others[:, None]  # (blocks, S)
+        flat = gain.transpose(1, 0, 2).reshape(n_states, -1)
+        ahead = linalg.lu_solve(self.member.chain, flat)  # (S, blocks k)
+        later, ahead = (tables.moves @ ahead).reshape(-1, count, k), ahead.reshape(n_states, count, k)
+        occupancy = linalg.lu_solve(self.member.chain, flow.T, trans=1)  # (S, blocks) beyond those expected
+        arrivals = log.continuation[:, None] * ahead[log.next_states, rows] - later[self.pair, rows]
+        mine = log.sums(self.density_ratio[:, None] * arrivals)
+        if self.starts.own:
+            mine += ahead[self.starts.states, block] - np.einsum("s,sbk->bk", tables.initial_distribution, ahead)[block]
+        theirs = log.sums((occupancy[log.states, rows] * self.choice_ratio)[:, None] * self.td_error)
+        return np.asarray(mine + theirs - log.mean(mine))
+
+
+def _with_worst(
+    immediate_cost: FloatArray, given_up: FloatArray, unsupported_mass: FloatArray, tables: TabularNuisances
+) -> FloatArray:
+    """(S, k) values; what has no evidence costs the dearest step, and then what the worst state with evidence does.
+
+    immediate_cost: (S, k) without what has no evidence; given_up: (S, 1) how often that comes up
+    """
+    seen, worst = unsupported_mass < 1 - NOTHING, tables.worst
+    for _ in range(SETTLING if seen.any() else 0):
+        lower = np.minimum(worst, tables.dearest + (immediate_cost + given_up * worst)[seen].max(axis=0))
+        if np.allclose(lower, worst, rtol=SETTLED, atol=0):
+            break
+        worst = lower
+    return np.asarray(immediate_cost + given_up * worst)
+
+
+def _by_block(block: IntArray, place: IntArray, amounts: FloatArray, blocks: int, places: int) -> FloatArray:
+    """(blocks, places, k) amounts (n, k), summed."""
+    cell = block * places + place
+    sums = [np.bincount(cell, column, blocks * places) for column in amounts.T]
+    return np.asarray(np.stack(sums, axis=1).reshape(blocks, places, -1), np.float64)
+
+
+def _pairs(log: Episodes) -> IntArray:
+    return np.asarray(log.states * log.n_actions + log.actions)
+
+
+def _known(log: Episodes) -> BoolArray:
+    """(n,) rows that say what follows."""
+    return np.asarray(log.terminals | log.next_observed)

@@ -1,0 +1,178 @@
+"""Refits of tables: counts of distinct transitions by episode, and the chain that a policy makes of them."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from checkrein.base.arrays import FloatArray, IntArray
+from checkrein.bellman.termination import circle_apart
+from checkrein.evaluation.episodes import Episodes
+from checkrein.evaluation.starts import Starts
+from checkrein.policies.policies import probabilities_of
+from checkrein.problem.problem import Problem
+from checkrein.protocols import ActionMask, Policy
+
+GIVEN_UP = 1e-9  # probability on what has no evidence: valued, not followed
+
+
+class Occupancy(NamedTuple):
+    """The pairs that a policy comes to: expected discounted visits, and how often each was logged (0: no evidence)."""
+
+    states: IntArray
+    actions: IntArray
+    occupancy: FloatArray
+    counts: FloatArray
+
+    def share(self, below: float) -> float:
+        """Return the share of visits to pairs logged less often than that."""
+        total = self.occupancy.sum()
+        return float(self.occupancy[self.counts < below].sum() / total) if total > 0 else 1.0
+
+
+class TabularRefit:
+    """A table: counts of distinct transitions by episode, and the chain that the policy makes of them."""
+
+    def __init__(self, problem: Problem, policy: Policy, evidence: ActionMask) -> None:
+        episodes = Episodes.of(problem)
+        counted = episodes.weights[episodes.episode] > 0
+        known = np.flatnonzero((episodes.terminals | episodes.next_observed) & counted)
+        states, actions = episodes.states[known], episodes.actions[known]
+        following = np.where(episodes.terminals[known], -1, episodes.next_states[known])
+        self.starts = Starts(problem, episodes)
+        n_states, n_actions = int(problem.dataset.n_states or 0), problem.dataset.n_actions
+        probabilities = probabilities_of(policy, np.arange(n_states), n_actions)
+        logged = np.zeros((n_states, n_actions), dtype=bool)
+        logged[states, actions] = True
+        supported = np.where(logged, probabilities * evidence.allowed(np.arange(n_states)), 0.0)
+        unsupported_mass = np.maximum(probabilities.sum(axis=1) - supported.sum(axis=1), 0.0)
+        taken = supported[states, actions] > 0
+        if problem.discount == 1:
+            ends = (following[taken] < 0) | (unsupported_mass[states[taken]] > GIVEN_UP)
+            after = np.maximum(following[taken], 0)
+            circle = circle_apart(states[taken], after, ends, self.starts.states, n_states=n_states)
+            supported[circle], unsupported_mass[circle] = (
+                0.0,
+                probabilities[circle].sum(axis=1),
+            )  # never seen to end: at its worst
+            taken = supported[states, actions] > 0
+        place, reached = _reachable(self.starts.states, states[taken], following[taken], n_states)
+        used = np.flatnonzero(taken & (place[states] >= 0))
+        pairs, pair = np.unique(states[used] * n_actions + actions[used], return_inverse=True)
+        moves, move = np.unique(pair * (n_states + 1) + following[used] + 1, return_inverse=True)
+        episode = episodes.episode[known][used]
+        e, self.k = len(episodes), episodes.costs.shape[1]
+        self.move_counts = _matrix(np.ones(used.size), episode, move, (e, moves.size))
+        costs = episodes.costs[known][used]
+        self.cost = np.zeros((moves.size, self.k))
+        self.cost[move] = costs  # of one row of each move; what others paid beyond that is kept by episode
+        beyond = (costs - self.cost[move]).T
+        self.beyond = [_matrix(column, episode, pair, (e, pairs.size)) if column.any() else None for column in beyond]
+        self.state = place[pairs // n_actions]  # (pairs,)
+        self.probabilities = supported.ravel()[pairs]
+        self.move_pair = moves // (n_states + 1)
+        after = moves % (n_states + 1) - 1
+        self.next = np.where(after >= 0, place[after], 0)
+        self.continuation = np.where(after >= 0, problem.discount, 0.0)
+        self.unsupported = unsupported_mass[reached][:, None] * problem.worst  # (S, k) paid where there is no evidence
+        self.start = place[self.starts.states]
+        self.n_states = reached.size
+        self.size = self.n_states**2 + self.k * (e + 3 * moves.size)
+        cells = self.state[self.move_pair] * self.n_states + self.next
+        amounts = self.probabilities[self.move_pair] * self.continuation
+        shape = self.n_states**2, moves.size
+        self.chain = sparse.csr_array((amounts, (cells, np.arange(moves.size))), shape=shape)
+        self.by_start = _indicator(self.start, self.n_states)
+        self.by_state = _indicator(self.state, self.n_states)
+        self.by_pair = _indicator(self.move_pair, pairs.size)
+        self.pairs, self.n_actions = pairs, n_actions
+        self.reached, self.unsupported_mass = (
+            reached,
+            np.where(supported[reached] > 0, 0.0, probabilities[reached]),
+        )  # (S, A) no evidence
+
+    def occupancy(self, weights: FloatArray) -> Occupancy:
+        """Return where the policy goes in the log as it is, and how often that was seen."""
+        moves = self.move_counts.T @ weights
+        pairs = self.by_pair @ moves
+        shares = moves / pairs[self.move_pair]
+        system = np.eye(self.n_states) - (self.chain @ shares).reshape(self.n_states, self.n_states)
+        initial = self._initial_distribution(weights[None])[0]
+        states = np.linalg.solve(system.T, initial)
+        place, action = np.nonzero(self.unsupported_mass)
+        return Occupancy(
+            states=np.append(self.pairs // self.n_actions, self.reached[place]),
+            actions=np.append(self.pairs % self.n_actions, action),
+            occupancy=np.append(
+                states[self.state] * self.probabilities, states[place] * self.unsupported_mass[place, action]
+            ),
+            counts=np.append(pairs, np.zeros(place.size)),
+        )
+
+    def refit(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Solve V = c + P V of every replicate, and follow its visits back to the episodes."""
+        size = self.n_states
+        moves = self.move_counts.T @ weights.T  # (moves, B) occurrences
+        pairs = self.by_pair @ moves
+        shares = moves / pairs[self.move_pair]
+        immediate = [self._immediate_cost(column, moves, weights) / pairs for column in range(self.k)]
+        immediate_cost = np.stack(
+            [(self.by_state @ (self.probabilities[:, None] * each)).T for each in immediate], axis=2
+        )
+        system = np.eye(size) - (self.chain @ shares).T.reshape(-1, size, size)
+        values = np.linalg.solve(system, immediate_cost + self.unsupported)  # (B, S, k)
+        at_start = values[:, self.start]
+        initial = self._initial_distribution(weights)
+        value = np.einsum("bs,bsk->bk", initial, values)
+        occupancy = np.linalg.solve(np.swapaxes(system, 1, 2), initial[:, :, None])[:, :, 0]
+        ratio = (
+            occupancy[:, self.state] * self.probabilities * weights.sum(axis=1, keepdims=True)
+        ).T / pairs  # (pairs, B)
+        influence = np.empty((len(weights), weights.shape[1], self.k))
+        for column, (each, beyond) in enumerate(zip(immediate, self.beyond, strict=True)):
+            ahead = self.continuation[:, None] * values[:, self.next, column].T
+            q = each + self.by_pair @ (shares * ahead)
+            td_error = self.cost[:, column, None] + ahead - q[self.move_pair]
+            found = self.move_counts @ (ratio[self.move_pair] * td_error)
+            influence[:, :, column] = (found if beyond is None else found + beyond @ ratio).T
+        return value, influence + self.starts.influence(at_start, value)
+
+    def _initial_distribution(self, weights: FloatArray) -> FloatArray:
+        """(B, S) how likely an episode begins in each state."""
+        return np.asarray((self.by_start @ self.starts.initial_distribution(weights).T).T)
+
+    def _immediate_cost(self, column: int, moves: FloatArray, weights: FloatArray) -> FloatArray:
+        """(pairs, B) one cost, summed over the rows of each pair."""
+        immediate_cost = self.by_pair @ (self.cost[:, column, None] * moves)
+        beyond = self.beyond[column]
+        return immediate_cost if beyond is None else immediate_cost + beyond.T @ weights.T
+
+
+def _matrix(amounts: FloatArray, rows: IntArray, columns: IntArray, shape: tuple[int, int]) -> sparse.csr_array:
+    """Sum amounts by row and column."""
+    matrix = sparse.csr_array((amounts, (rows, columns)), shape=shape)
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def _reachable(starts: IntArray, states: IntArray, following: IntArray, n_states: int) -> tuple[IntArray, IntArray]:
+    """Return the place (S,) of each state that can come up, -1 for others, and those states."""
+    moves = following >= 0
+    edges = sparse.csr_array(
+        (np.ones(int(moves.sum()), dtype=bool), (following[moves], states[moves])), shape=(n_states, n_states)
+    )
+    reached = np.zeros(n_states, dtype=bool)
+    reached[starts] = True
+    while True:
+        wider = reached | (edges @ reached > 0)
+        if (wider == reached).all():
+            break
+        reached = wider
+    place = np.full(n_states, -1)
+    found = np.flatnonzero(reached)
+    place[found] = np.arange(found.size)
+    return place, found
+
+
+def _indicator(groups: IntArray, size: int) -> sparse.csr_array:
+    return sparse.csr_array((np.ones(groups.size), (groups, np.arange(groups.size))), shape=(size, groups.size))

@@ -1,0 +1,29 @@
+"""The function class F: what a Q-function may look like."""
+
+from checkrein.functions.ensemble import Ensemble, EnsembleQ
+from checkrein.functions.features import OneHot, Polynomial
+from checkrein.functions.frozen_features import FrozenFeatures, FrozenQ
+from checkrein.functions.linear import Linear, LinearQ
+from checkrein.functions.neural import Neural, NeuralQ
+from checkrein.functions.regressor import Regressor, RegressorQ
+from checkrein.functions.tabular import Tabular, TabularQ
+from checkrein.functions.trees import Trees, TreesQ
+
+__all__ = [
+    "Ensemble",
+    "EnsembleQ",
+    "FrozenFeatures",
+    "FrozenQ",
+    "Linear",
+    "LinearQ",
+    "Neural",
+    "NeuralQ",
+    "OneHot",
+    "Polynomial",
+    "Regressor",
+    "RegressorQ",
+    "Tabular",
+    "TabularQ",
+    "Trees",
+    "TreesQ",
+]

@@ -1,0 +1,189 @@
+"""One round after another: multipliers, best response, evaluation, gap (Alg. 1 of the paper)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from checkrein.base.arrays import FloatArray, frozen
+from checkrein.base.errors import CheckpointError
+from checkrein.game.lagrangian import dual_values, upper
+from checkrein.online.master import best_mixture
+from checkrein.problem.problem import Problem, Values
+from checkrein.protocols import BestResponse, Evaluator, OnlineLearner, Policy
+
+Weighting = Literal["best", "uniform"]
+ROUNDING = 1e-9
+BEST_RESPONSE, EVALUATION = 0, 1  # what a call's random numbers are for
+
+
+class Play(NamedTuple):
+    """What a round cost to find out."""
+
+    multipliers: FloatArray  # (m,)
+    policy: Policy
+    values: Values
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """One round of the game, and where the game stands after it."""
+
+    index: int  # from 1
+    multipliers: FloatArray  # (m,)
+    policy: Policy
+    values: Values
+    objective: float  # as played for: the values' own, or zero where only feasibility is asked for
+    violation: FloatArray  # (m,) of this round's policy
+    lower: float  # L_min
+    upper: float  # L_max of the mixture
+    weighting: str  # of the mixture: uniform, or that of the linear program
+    weights: FloatArray  # (index,) of the mixture, over the policies of all rounds
+    mixture: Values
+    played_objective: float  # of the mixture: as `objective`, of the round's policy
+    price: FloatArray  # (m,) the multipliers visited with the best lower bound
+
+    @property
+    def gap(self) -> float:
+        """The duality gap that is left; what is negative by rounding is none."""
+        gap = self.upper - self.lower
+        return 0.0 if -ROUNDING * (1 + abs(self.upper)) < gap < 0 else gap
+
+    @property
+    def play(self) -> Play:
+        """The part of the round that cannot be computed again from the others."""
+        return Play(self.multipliers, self.policy, self.values)
+
+    @property
+    def finite(self) -> bool:
+        """Say whether the evaluator's values are numbers."""
+        return bool(np.isfinite(self.values.objective) and np.isfinite(self.values.constraints).all())
+
+
+def rounds(
+    problem: Problem,
+    *,
+    best_response: BestResponse,
+    evaluator: Evaluator,
+    learner: OnlineLearner[Any],
+    seed: int = 0,
+    weighting: Weighting = "best",
+    feasibility: bool = False,
+    recorded: Sequence[Play] = (),
+    known: Sequence[Round] = (),
+) -> Iterator[Round]:
+    """Play without end; stop by not asking for more.
+
+    weighting: "uniform" mixes all policies alike, as the paper does; "best" takes the linear program's weights
+        where they give the smaller gap.
+    feasibility: leave the objective out: how closely can the constraints be met?
+    recorded: rounds played before, which are not played again.
+    known: rounds of the same players on the same data with other limits: what they found comes first and is not
+        found again. (A best response does not depend on the limits.)
+    """
+    asked = problem.without_objective() if feasibility else problem
+    table = _Table(learner, weighting)
+    state = learner.init(problem.n_constraints)
+    policy: Policy | None = None
+    index = 0
+    while True:
+        index += 1
+        if index <= len(known):
+            play = known[index - 1].play
+        elif index - len(known) <= len(recorded):
+            play = recorded[index - len(known) - 1]
+            _require_same(index, play.multipliers, learner.multipliers(state))
+        else:
+            multipliers = learner.multipliers(state)
+            generators = [_generator(seed, index, slot + 2 * feasibility) for slot in (BEST_RESPONSE, EVALUATION)]
+            answer = best_response(asked, multipliers, rng=generators[0], start=policy)
+            play = Play(multipliers, answer, evaluator(problem, answer, rng=generators[1]))
+        policy = play.policy
+        violation = play.values.constraints - problem.limits
+        played = table.add(play, violation, objective=not feasibility, settle=index >= len(known))
+        yield played
+        state = learner.update(state, played)
+
+
+class _Table:
+    """Everything found so far, and what follows from it."""
+
+    def __init__(self, learner: OnlineLearner[Any], weighting: Weighting) -> None:
+        self.learner, self.weighting = learner, weighting
+        self.plays: list[Play] = []
+        self.objectives: list[float] = []  # as played: zero where only feasibility is asked for
+        self.violations: list[FloatArray] = []
+        self.floors: FloatArray = np.zeros(0)
+        self.distinct: dict[bytes, int] = {}  # equal values are interchangeable: the program sees each once
+        self.program: FloatArray = np.zeros(0)  # its weights
+        self.stale = False  # whether there are some that the program has not seen
+
+    def add(self, play: Play, violation: FloatArray, *, objective: bool, settle: bool) -> Round:
+        """Take in a play; the program is solved where `settle` says so, and always sees all."""
+        self.plays.append(play)
+        self.objectives.append(play.values.objective if objective else 0.0)
+        self.violations.append(violation)
+        objectives, violations = np.array(self.objectives), np.array(self.violations)
+        visited = np.array([p.multipliers for p in self.plays])
+        self.floors = dual_values(self.floors, objectives, violations, visited)
+        worth = {
+            name: (self._upper(weights, objectives, violations), weights)
+            for name, weights in self._mixtures(objectives, violations, settle)
+        }
+        name = min(worth, key=lambda key: worth[key][0])
+        top, weights = worth[name]
+        constraints = weights @ np.array([p.values.constraints for p in self.plays])
+        return Round(
+            index=len(self.plays),
+            multipliers=play.multipliers,
+            policy=play.policy,
+            values=play.values,
+            objective=self.objectives[-1],
+            violation=frozen(violation),
+            lower=float(self.floors.max()),
+            upper=top,
+            weighting=name,
+            weights=frozen(weights),
+            mixture=Values(float(weights @ [p.values.objective for p in self.plays]), frozen(constraints)),
+            played_objective=float(weights @ objectives),
+            price=self.plays[int(np.argmax(self.floors))].multipliers,
+        )
+
+    def _upper(self, weights: FloatArray, objectives: FloatArray, violations: FloatArray) -> float:
+        violation = weights @ violations
+        return upper(float(weights @ objectives), violation, self.learner.worst_multipliers(violation))
+
+    def _mixtures(
+        self, objectives: FloatArray, violations: FloatArray, settle: bool
+    ) -> Iterator[tuple[str, FloatArray]]:
+        yield "uniform", np.full(objectives.size, 1.0 / objectives.size)
+        if self.weighting == "best" and np.isfinite(objectives).all() and np.isfinite(violations).all():
+            newest = objectives.size - 1
+            self.program = np.append(self.program, 0.0)
+            self.stale |= (
+                self.distinct.setdefault(np.append(objectives[-1], violations[-1]).tobytes(), newest) == newest
+            )
+            if settle:
+                self._solve_program(objectives, violations)
+                yield "linear program", self.program
+
+    def _solve_program(self, objectives: FloatArray, violations: FloatArray) -> None:
+        if self.stale:
+            self.stale = False
+            kept = list(self.distinct.values())
+            bounds = np.array([self.learner.worst_multipliers(unit) @ unit for unit in np.eye(violations.shape[1])])
+            self.program[kept] = best_mixture(objectives[kept], violations[kept], bounds).weights
+
+
+def _generator(seed: int, index: int, slot: int) -> np.random.Generator:
+    """Return random numbers that depend on nothing but where they are used, so that a resumed run has the same."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index, slot)))
+
+
+def _require_same(index: int, recorded: FloatArray, expected: FloatArray) -> None:
+    if not np.array_equal(recorded, expected):
+        raise CheckpointError(
+            f"round {index} was recorded at multipliers {recorded}, but this run would play {expected}: "
+            "the record belongs to another problem, learner or seed"
+        )

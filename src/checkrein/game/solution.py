@@ -1,0 +1,93 @@
+"""Solution: what was learned, how far it is from the best, and in a sentence what to do next."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from checkrein.base.arrays import FloatArray
+from checkrein.game.loop import Round
+from checkrein.policies.policies import MixturePolicy
+from checkrein.problem.problem import Problem
+
+
+class Status(StrEnum):
+    """How a run ended; `Solution.explanation` says it with numbers and with what to do next."""
+
+    CONVERGED = "converged"
+    ROUND_LIMIT = "round limit"
+    INFEASIBLE = "infeasible"
+    MULTIPLIER_BOUND = "multiplier bound active"
+    NOT_FINITE = "not finite"
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A policy with the evidence for it, on the data that it was learned from.
+
+    values: the expected sum of each cost, by name, as the evaluator estimates it for the policy
+    multipliers: the price of each constraint, by name, at the best lower bound
+    weighting: how the members were weighed, "uniform" or "linear program"
+    lower_bound: on the objective of any policy that meets the limits, by the same estimates
+    """
+
+    policy: MixturePolicy
+    status: Status
+    explanation: str
+    gap: float
+    values: dict[str, float]
+    multipliers: dict[str, float]
+    weighting: str
+    lower_bound: float
+    rounds: tuple[Round, ...]
+
+
+def mixture_of(rounds: Sequence[Round]) -> MixturePolicy:
+    """Return the mixture that the last round stands for, without members of no weight."""
+    weights = rounds[-1].weights
+    kept = np.flatnonzero(weights).tolist()
+    return MixturePolicy(tuple(rounds[i].policy for i in kept), weights[kept])
+
+
+def explain(status: Status, problem: Problem, final: Round, last: Round, *, tolerance: float, trouble: str) -> str:
+    """Say how the run ended and what to do next; `final` is the round that the policy is of, `last` the last."""
+    against = limits_in_words(problem, final)
+    gap = f"the duality gap is {last.gap:.3g}"
+    match status:
+        case Status.CONVERGED:
+            return f"Converged in {last.index} rounds: {gap}, at most the tolerance {tolerance:.3g}; {against}."
+        case Status.ROUND_LIMIT:
+            closed = last.gap <= tolerance
+            why = "the limits are not met yet" if closed else f"that is above the tolerance {tolerance:.3g}"
+            return f"Stopped at the limit of {last.index} rounds: {gap}, and {why}; {against}. Raise max_rounds" + (
+                "." if closed else " or the tolerance; CuttingPlane needs the fewest rounds."
+            )
+        case Status.INFEASIBLE:
+            return (
+                f"Infeasible: by these estimates no policy over the supported actions meets all limits together. "
+                f"The closest that any comes: {against}. Relax those limits, or ask for less evidence per action "
+                "(min_count, min_probability)."
+            )
+        case Status.MULTIPLIER_BOUND:
+            return (
+                f"The bound on the multipliers is active: {against}, though a policy that meets the limits exists. "
+                f"The multipliers came to {last.multipliers.sum():.3g}: raise the learner's bound above that."
+            )
+        case Status.NOT_FINITE:
+            return (
+                f"Broke off: {trouble}. The function class diverges on this log: raise its regularisation, "
+                "lower the discount, or restrict the support."
+            )
+
+
+def limits_in_words(problem: Problem, last: Round) -> str:
+    """Return the mixture's constraints beside their limits."""
+    pairs = zip(problem.constraints, last.mixture.constraints, strict=True)
+    words = [f"{c.name} is {c.sign * value + 0.0:.6g}, {c.words} {c.limit:.6g} allowed" for c, value in pairs]
+    return "; ".join(words) if words else "there are no constraints"
+
+
+def named_multipliers(problem: Problem, price: FloatArray) -> dict[str, float]:
+    """Return the price of each constraint by its name."""
+    return {c.name: float(p) for c, p in zip(problem.constraints, price, strict=True)}

@@ -1,0 +1,52 @@
+"""The data card: what a log holds, before anything is learned from it."""
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Behavior(BaseModel):
+    """What the logged decisions cost on average, by the problem's discount."""
+
+    model_config = ConfigDict(frozen=True)
+
+    cost: str
+    unit: str  # of the two numbers, in words: "expected sum per episode", ...
+    value: float
+    standard_error: float | None  # None: one episode tells nothing of it
+    lowest: float  # of a single step
+    highest: float
+
+
+class ActionUse(BaseModel):
+    """How often an action was logged, and in how many of the finite states it never was."""
+
+    model_config = ConfigDict(frozen=True)
+
+    action: str
+    count: float
+    share: float
+    states_without: int | None  # None: states are not finite
+
+
+class DataCard(BaseModel):
+    """Everything worth knowing about a log; rows = rows_used + the sum of left_out."""
+
+    model_config = ConfigDict(frozen=True)
+
+    source: str
+    rows: int
+    rows_used: int
+    left_out: dict[str, int]  # reason -> rows
+    distinct: int | None  # transitions after merging equal ones; None: states are not finite
+    episodes: int
+    shortest: int  # steps of an episode
+    median: float
+    longest: int
+    truncated: int  # episodes that end without a terminal row
+    states: str  # in words: "48 finite states of severity, lactate" or "6 features of ..."
+    states_visited_once: int | None
+    actions: list[ActionUse]
+    behavior: list[Behavior]
+    discount: float
+    effective_horizon: float | None  # steps, 1 / (1 - discount); None at discount 1
+    propensities: bool
+    warnings: list[str]

@@ -1,0 +1,81 @@
+"""Costs of a log: columns, SQL expressions over its columns, or functions of the transitions."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import polars as pl
+from polars.exceptions import PolarsError
+
+from checkrein.base.arrays import Array, FloatArray, IntArray
+from checkrein.base.errors import DataError
+from checkrein.logs.sources import ROW, Source
+
+VALUE = "__cost__"  # a constant, too, then has a value in every row
+PREVIOUS = "previous_"  # `previous_action` is the column `action` one row earlier in the episode
+CostFunction = Callable[[Array, IntArray, Array, dict[str, FloatArray]], Array]
+CostChoice = str | CostFunction
+
+
+def named_costs(costs: str | Sequence[str] | Mapping[str, CostChoice]) -> dict[str, CostChoice]:
+    """Return costs by name; a bare column or expression is its own name."""
+    if isinstance(costs, str):
+        return {costs: costs}
+    return dict(costs) if isinstance(costs, Mapping) else {name: name for name in costs}
+
+
+def columns_needed(source: Source, costs: Mapping[str, CostChoice]) -> list[str]:
+    """Return the log's columns that the costs are computed from."""
+    needed: list[str] = []
+    for name, cost in costs.items():
+        if isinstance(cost, str):
+            roots = expression(source, name, cost).meta.root_names()
+            needed += [root.removeprefix(PREVIOUS) if root not in source.columns else root for root in roots]
+    return needed
+
+
+def expression(source: Source, name: str, cost: str) -> pl.Expr:
+    """Return a column, or a SQL expression whose columns the log has."""
+    if cost in source.columns:
+        return pl.col(cost)
+    try:
+        parsed = pl.sql_expr(cost)
+    except (PolarsError, ValueError) as reason:
+        raise DataError(f"cost {name!r}: {cost!r} is not a SQL expression: {_first_line(reason)}") from None
+    known = set(source.columns)
+    for root in parsed.meta.root_names():
+        if root not in known and root.removeprefix(PREVIOUS) not in known:
+            raise DataError(
+                f"cost {name!r}: {cost!r} names {root!r}, which is no column of {source.name}: it has "
+                f"{', '.join(source.columns)} (and each as {PREVIOUS}...). Text goes in single quotes"
+            )
+    return parsed
+
+
+def cost_column(source: Source, table: pl.DataFrame, episode: str, name: str, cost: str) -> FloatArray:
+    """(n,) the values of a column or expression over the ordered table, checked to be finite numbers."""
+    parsed = expression(source, name, cost)
+    earlier = [root for root in parsed.meta.root_names() if root not in source.columns]
+    shifted = [pl.col(root.removeprefix(PREVIOUS)).shift(1).over(episode).alias(root) for root in earlier]
+    try:
+        values = table.with_columns(shifted).with_columns(parsed.alias(VALUE))[VALUE].alias(name)
+    except PolarsError as reason:
+        raise DataError(f"cost {name!r}: {cost!r} cannot be computed: {_first_line(reason)}") from None
+    return finite_numbers(source, table, values, f"cost {name!r}")
+
+
+def finite_numbers(source: Source, table: pl.DataFrame, values: pl.Series, what: str) -> FloatArray:
+    """(n,) the same values as floats, or an error that names the first that is missing, text or infinite."""
+    if len(values) != table.height:
+        raise DataError(f"{what} has {len(values)} values for {table.height} rows")
+    numbers = values.cast(pl.Float64, strict=False)
+    good = numbers.is_finite().fill_null(False)
+    if not good.all():
+        row = int((~good).arg_max() or 0)
+        value = values[row]
+        shown = "missing" if value is None else repr(value)
+        raise DataError(f"{what} is {shown} in {source.place(table[ROW][row])}: it must be a finite number")
+    return np.array(numbers)
+
+
+def _first_line(reason: Exception) -> str:
+    return str(reason).strip().split("\n")[0]

@@ -1,0 +1,218 @@
+"""read_logs: one row per decision, made into a Dataset."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from polars.exceptions import PolarsError
+
+from checkrein.base.arrays import BoolArray, FloatArray, IntArray
+from checkrein.base.errors import DataError
+from checkrein.data.dataset import Dataset
+from checkrein.data.encoding import Encoding, StateColumn, category_codes
+from checkrein.logs.costs import CostChoice, columns_needed, cost_column, named_costs
+from checkrein.logs.sources import ROW, Source, file_trouble, open_source
+from checkrein.logs.states import encode_actions, encode_states
+
+YES, NO = ("1", "1.0", "true", "t", "yes", "y"), ("0", "0.0", "false", "f", "no", "n")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the columns of a log mean: the arguments of `read_logs`, which explains them."""
+
+    episode: str
+    state: str | Sequence[str]
+    action: str
+    costs: str | Sequence[str] | Mapping[str, CostChoice]
+    step: str | None = None
+    terminal: str | None = None
+    propensity: str | None = None
+    n_actions: int | None = None
+    finite: bool | None = None
+    missing: Sequence[str] = ()
+    encoding: Encoding | None = None  # of an earlier log, whose numbers for states and actions are to be kept
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A log that was read, and what was odd about it."""
+
+    dataset: Dataset
+    source: str
+    warnings: tuple[str, ...]
+
+
+def read_logs(
+    source: object,
+    *,
+    episode: str,
+    state: str | Sequence[str],
+    action: str,
+    costs: str | Sequence[str] | Mapping[str, CostChoice],
+    step: str | None = None,
+    terminal: str | None = None,
+    propensity: str | None = None,
+    n_actions: int | None = None,
+    finite: bool | None = None,
+    missing: Sequence[str] = (),
+) -> Dataset:
+    """Read a table of decisions: the next state is the state of the episode's next row.
+
+    source: path or glob of .csv or .parquet files, several of them, or a pandas, polars or Arrow table
+    state: columns; integers and text become finite states, fractions make features (`finite` decides otherwise)
+    costs: columns, or names with a column, a SQL expression (`previous_x` is x one row earlier), or a function of
+        (states, actions, next_states, costs so far)
+    step: orders the rows of an episode; without it they stand in the order of the log
+    terminal: marks real ends; an episode that stops without one is truncated, and its last row has no next state
+    missing: texts of a CSV file that stand for a missing value
+    """
+    columns = Columns(
+        episode, state, action, costs, step, terminal, propensity, n_actions=n_actions, finite=finite, missing=missing
+    )
+    return read_table(source, columns).dataset
+
+
+def read_table(source: object, columns: Columns) -> Reading:
+    """Read a table of decisions like `read_logs`, and keep what was odd but legal."""
+    opened = open_source(source, columns.missing)
+    episode, action, step, terminal = columns.episode, columns.action, columns.step, columns.terminal
+    state_columns = [columns.state] if isinstance(columns.state, str) else list(columns.state)
+    if not state_columns:
+        raise DataError("state is empty: name at least one column")
+    choices = named_costs(columns.costs)
+    opened.require(episode, *state_columns, action, step, terminal, columns.propensity)
+    needed = {episode, *state_columns, action, *columns_needed(opened, choices)}
+    needed |= {column for column in (step, terminal, columns.propensity) if column is not None}
+    table = _collect(opened, sorted(needed))
+    table, episodes, steps = _ordered(opened, table, episode, step)
+    last = np.append(episodes[1:] != episodes[:-1], True)
+    ends = np.zeros(table.height, dtype=bool) if terminal is None else truth_values(opened, table, terminal)
+    if columns.encoding is None:
+        actions, labels = encode_actions(opened, table, action, columns.n_actions)
+        whole = table[action].dtype.is_integer()
+        states, encoding = encode_states(opened, table, state_columns, labels, columns.finite, integer_actions=whole)
+    else:
+        encoding = columns.encoding
+        actions = category_codes(StateColumn(action, encoding.actions), table)
+        states = encoding.encode(table)
+    following = np.where(last.reshape(-1, *[1] * (states.ndim - 1)), states, np.roll(states, -1, axis=0))
+    computed: dict[str, FloatArray] = {}
+    for name, cost in choices.items():
+        if isinstance(cost, str):
+            computed[name] = cost_column(opened, table, episode, name, cost)
+        else:
+            computed[name] = np.asarray(cost(states, actions, following, computed), dtype=np.float64)
+    dataset = Dataset.from_arrays(
+        states=states,
+        actions=actions,
+        next_states=following,
+        costs=computed,
+        terminals=ends,
+        next_observed=~last,
+        episodes=episodes,
+        steps=steps,
+        propensities=None if columns.propensity is None else _probabilities(opened, table, columns.propensity),
+        n_actions=len(encoding.actions),
+        n_states=None if encoding.combinations is None else len(encoding.combinations),
+        encoding=encoding,
+    )
+    warnings = [*_row_warnings(dataset, last, terminal), *_column_warnings(table, state_columns, step, episode)]
+    return Reading(dataset, opened.name, tuple(warnings))
+
+
+def _collect(source: Source, columns: Sequence[str]) -> pl.DataFrame:
+    try:
+        return source.table.select(columns).with_row_index(ROW).collect()
+    except PolarsError as reason:
+        trouble = [file_trouble(file, reason) for file in source.files] or [str(reason).splitlines()[0]]
+        raise DataError(f"{source.name} cannot be read: {trouble[0]}") from None
+
+
+def _ordered(
+    source: Source, table: pl.DataFrame, episode: str, step: str | None
+) -> tuple[pl.DataFrame, IntArray, IntArray]:
+    """Return the table by episode (in the order of their first rows) and step, with both as integers from 0 on."""
+    for column in (episode, step):
+        if column is not None and table[column].has_nulls():
+            row = int(table[column].is_null().arg_max() or 0)
+            raise DataError(f"{column!r} is missing in {source.place(row)}: every row needs one")
+    first = table.select(pl.col(ROW).min().over(episode).alias("first"))["first"]
+    keys = ["first", *([] if step is None else [step]), ROW]
+    table = table.with_columns(first).sort(keys)
+    if step is not None:
+        twice = ((table["first"] == table["first"].shift(1)) & (table[step] == table[step].shift(1))).fill_null(False)
+        if twice.any():
+            row = int(twice.arg_max() or 0)
+            earlier, later = sorted((table[ROW][row - 1], table[ROW][row]))
+            raise DataError(
+                f"step {table[step][row]} of episode {table[episode][row]} is in {source.place(earlier)} "
+                f"and again in {source.place(later)}"
+            )
+    starts = np.array(table["first"])
+    begins = np.append(True, starts[1:] != starts[:-1])
+    episodes = np.cumsum(begins) - 1
+    steps = np.arange(table.height) - np.flatnonzero(begins)[episodes]
+    return table.drop("first"), episodes, steps
+
+
+def truth_values(source: Source, table: pl.DataFrame, name: str) -> BoolArray:
+    """(n,) of a column of true and false, however they are written."""
+    text = table[name].cast(pl.String).str.to_lowercase()
+    yes = text.is_in(YES).fill_null(False)
+    good = (yes | text.is_in(NO)).fill_null(False)
+    if not good.all():
+        row = int((~good).arg_max() or 0)
+        value = table[name][row]
+        shown = "missing" if value is None else repr(value)
+        place = source.place(table[ROW][row])
+        raise DataError(f"terminal {name!r} is {shown} in {place}: it must be true or false (1 or 0, yes or no)")
+    return np.array(yes)
+
+
+def _probabilities(source: Source, table: pl.DataFrame, name: str) -> FloatArray:
+    numbers = table[name].cast(pl.Float64, strict=False)
+    good = ((numbers > 0) & (numbers <= 1)).fill_null(False)
+    if not good.all():
+        row = int((~good).arg_max() or 0)
+        value = table[name][row]
+        raise DataError(f"propensity {name!r} is {value!r} in {source.place(table[ROW][row])}: it must lie in (0, 1]")
+    return np.array(numbers)
+
+
+def _row_warnings(dataset: Dataset, last: BoolArray, terminal: str | None) -> list[str]:
+    said = []
+    after = int((dataset.terminals & ~last).sum())
+    if after:
+        said.append(f"{after} terminal rows are followed by more rows of their episode: is the episode column right?")
+    single = int((np.bincount(dataset.episodes) == 1).sum()) if dataset.episodes is not None else 0
+    if single:
+        said.append(f"{single} episodes have a single row")
+    if terminal is None:
+        said.append(
+            "no terminal column: the last row of each episode is left out of the regressions, name one if there is"
+        )
+    counts = np.bincount(dataset.actions, minlength=dataset.n_actions)
+    rare = [dataset.action_labels[action] for action in np.flatnonzero(counts == 1)]
+    if rare:
+        said.append(f"actions seen only once: {', '.join(rare[:10])}")
+    return said
+
+
+def _column_warnings(table: pl.DataFrame, state: Sequence[str], step: str | None, episode: str) -> list[str]:
+    said = [f"state {name!r} is constant: it tells nothing" for name in state if table[name].n_unique() == 1]
+    for name in state:
+        gone = table[name].null_count() + (int(table[name].is_nan().sum()) if table[name].dtype.is_float() else 0)
+        if gone:
+            marked = "a category, or a feature, of its own marks them"
+            said.append(f"state {name!r} is missing in {gone} of {table.height} rows: {marked}")
+    if step is not None and table[step].dtype == pl.String:
+        said.append(f"step {step!r} is text and is ordered as text: write dates as YYYY-MM-DD, numbers without words")
+    if step is not None and table[step].dtype.is_integer():
+        jump = (table[step] - table[step].shift(1))[1:]
+        same = (table[episode] == table[episode].shift(1))[1:]
+        gaps = int(((jump != 1) & same).sum())
+        if gaps:
+            said.append(f"{gaps} steps are not followed by the next number: decisions may be missing from the log")
+    return said

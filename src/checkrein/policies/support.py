@@ -1,0 +1,200 @@
+"""Evidence before choice: which actions the log supports in a state."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from checkrein.base.arrays import Array, BoolArray, FloatArray, frozen
+from checkrein.base.errors import ArgumentError
+from checkrein.base.storage import LATER, storable
+from checkrein.data.dataset import Dataset
+from checkrein.policies.policies import TabularPolicy, rows_of
+from checkrein.problem.problem import Problem
+from checkrein.protocols import ActionMask, FunctionClass, Policy, QFunction
+
+ROUNDING = 1e-9  # weights are sums of floats: 20 occurrences may read 19.999999999
+
+
+@dataclass(frozen=True)
+class Support:
+    """An action is supported where the log shows it often enough.
+
+    min_count: in finite states, logged occurrences in that very state; 0 allows everything.
+    min_probability: for other observations, the estimated probability that behavior takes the action there;
+        0 allows everything.
+    behavior: the function class it is estimated by, which regresses whether each action was taken (trees, or a network
+        for images); by default a logistic model.
+    Where no action of a logged state comes up to that, those that come closest are allowed. At discount 1, what was
+    only ever seen to stay in its state is not chosen: nothing says where it leads.
+    """
+
+    min_count: float = 1
+    min_probability: float = 0.01
+    behavior: FunctionClass | None = field(default=None, metadata=LATER)
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.min_count, int | float) and self.min_count >= 0):
+            raise ArgumentError(f"min_count is {self.min_count}: it must be a number, not negative")
+        if not (isinstance(self.min_probability, int | float) and 0 <= self.min_probability < 1):
+            raise ArgumentError(f"min_probability is {self.min_probability}: it must lie in [0, 1)")
+
+    def words(self, *, finite: bool) -> str:
+        """Say the rule for finite states, or for others."""
+        if not finite:
+            return f"an action needs an estimated probability of at least {self.min_probability:g}"
+        return f"an action must have been logged {self.min_count:g} times or more in a state"
+
+    def of(self, problem: Problem) -> ActionMask:
+        """Return the actions with evidence in a problem's transitions (computed once per problem)."""
+        return problem.once(self, lambda: self.fit(problem.transitions))
+
+    def choices(self, problem: Problem) -> ActionMask:
+        """Return the actions that a policy may choose: those with evidence, of what leads anywhere."""
+        if problem.discount < 1 or problem.transitions.n_states is None:
+            return self.of(problem)
+        return problem.once(("choices", self), lambda: self.fit(_leading(problem.transitions)))
+
+    def fit(self, dataset: Dataset) -> ActionMask:
+        """Count, or estimate the behavior policy."""
+        if dataset.n_states is not None:
+            return self._count(dataset, dataset.n_states)
+        if self.min_probability == 0:
+            return EveryAction(dataset.n_actions)
+        if self.behavior is not None:
+            return RegressedMask.estimate(dataset, self.min_probability, self.behavior)
+        return BehaviorMask.estimate(dataset, self.min_probability)
+
+    def _count(self, dataset: Dataset, n_states: int) -> "CountMask":
+        pair = dataset.states * dataset.n_actions + dataset.actions
+        counts = np.bincount(pair, dataset.weights, n_states * dataset.n_actions).reshape(n_states, dataset.n_actions)
+        if self.min_count == 0:
+            return CountMask(frozen(np.ones_like(counts, dtype=bool)))
+        if self.min_count <= 1:  # logged at all, whatever the rows weigh
+            return CountMask(frozen(counts > 0))
+        needed = np.minimum(self.min_count, counts.max(axis=1, keepdims=True)) * (1 - ROUNDING)
+        return CountMask(frozen((counts > 0) & (counts >= needed)))
+
+
+def _leading(rows: Dataset) -> Dataset:
+    """Leave out the pairs that were only ever seen to stay, unless no episode could begin with another."""
+    n_states, n_actions = int(rows.n_states or 0), rows.n_actions
+    pair = rows.states * n_actions + rows.actions
+    leads = np.bincount(pair, rows.terminals | (rows.next_states != rows.states), n_states * n_actions) > 0
+    left = np.flatnonzero(leads) // n_actions
+    return rows.select(leads[pair]) if np.isin(rows.initial_states, left).any() and not leads[pair].all() else rows
+
+
+def behavior_policy(dataset: Dataset) -> Policy:
+    """Return who wrote the log: shares of the actions in finite states, a logistic model elsewhere."""
+    if dataset.n_states is None:
+        return BehaviorMask.estimate(dataset, 0.0)
+    pair = dataset.states * dataset.n_actions + dataset.actions
+    counts = np.bincount(pair, dataset.weights, dataset.n_states * dataset.n_actions)
+    table = counts.reshape(dataset.n_states, dataset.n_actions)
+    table = np.where(table.any(axis=1, keepdims=True), table, 1.0)  # a state never left: any action, none has evidence
+    return TabularPolicy(table / table.sum(axis=1, keepdims=True))
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class CountMask:
+    """Actions allowed in each finite state; none where the state was never left in the log."""
+
+    table: BoolArray  # (S, A)
+
+    def allowed(self, states: Array) -> BoolArray:
+        """(n, A)"""  # noqa: D400, D415
+        return rows_of(self.table, states)
+
+
+@storable
+@dataclass(frozen=True)
+class EveryAction:
+    """No restriction."""
+
+    n_actions: int
+
+    def allowed(self, states: Array) -> BoolArray:
+        """(n, A)"""  # noqa: D400, D415
+        return np.ones((len(states), self.n_actions), dtype=bool)
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class BehaviorMask:
+    """Actions whose probability under a logistic model of behavior reaches a threshold."""
+
+    centre: FloatArray  # (d,)
+    scale: FloatArray  # (d,)
+    coefficients: FloatArray  # (A, d); a row of zeros for an action never logged
+    intercepts: FloatArray  # (A,); -inf for an action never logged
+    threshold: float
+
+    @classmethod
+    def estimate(cls, dataset: Dataset, threshold: float) -> "BehaviorMask":
+        """Fit multinomial logistic regression of the logged actions on standardised states."""
+        states = dataset.states
+        if states.ndim != 2:
+            raise ArgumentError(
+                f"behavior can be estimated for feature vectors, not for states of shape {states.shape[1:]}: "
+                "use Support(behavior=Neural(...)), or Support(min_probability=0)"
+            )
+        states = states.astype(np.float64, copy=False)
+        centre = np.average(states, axis=0, weights=dataset.weights)
+        spread = np.sqrt(np.average((states - centre) ** 2, axis=0, weights=dataset.weights))
+        scale = np.where(spread > 0, spread, 1.0)
+        logged = np.unique(dataset.actions)
+        coefficients = np.zeros((dataset.n_actions, states.shape[1]))
+        intercepts = np.full(dataset.n_actions, -np.inf)
+        if logged.size == 1:
+            intercepts[logged] = 0.0
+        else:
+            model = LogisticRegression(max_iter=500)
+            model.fit((states - centre) / scale, dataset.actions, sample_weight=dataset.weights)
+            two = logged.size == 2  # then scikit-learn keeps only the log-odds of the second
+            coefficients[logged] = np.vstack([np.zeros_like(model.coef_), model.coef_]) if two else model.coef_
+            intercepts[logged] = np.append(0.0, model.intercept_) if two else model.intercept_
+        return cls(frozen(centre), frozen(scale), frozen(coefficients), frozen(intercepts), threshold)
+
+    def probabilities(self, states: Array) -> FloatArray:
+        """(n, A) the estimated behavior policy."""
+        scores = ((states - self.centre) / self.scale) @ self.coefficients.T + self.intercepts
+        exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return exponentials / exponentials.sum(axis=1, keepdims=True)
+
+    def allowed(self, states: Array) -> BoolArray:
+        """(n, A)"""  # noqa: D400, D415
+        return _reaching(self.probabilities(states), self.threshold)
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class RegressedMask:
+    """Actions whose share, regressed on the state, reaches a threshold."""
+
+    shares: QFunction  # (n, 1, A)
+    threshold: float
+
+    @classmethod
+    def estimate(cls, dataset: Dataset, threshold: float, functions: FunctionClass) -> "RegressedMask":
+        """Regress on the states whether each action was the one that was taken."""
+        nothing = np.zeros(len(dataset), dtype=np.int64)
+        design = functions.design(dataset.states, nothing, dataset.weights, n_actions=1)
+        taken = np.asarray(dataset.actions[:, None] == np.arange(dataset.n_actions), dtype=np.float64)
+        return cls(design.fit(taken, rng=np.random.default_rng(0)), threshold)
+
+    def probabilities(self, states: Array) -> FloatArray:
+        """(n, A) the estimated behavior policy."""
+        shares = np.clip(self.shares(states)[:, 0], 0, None)
+        total = shares.sum(axis=1, keepdims=True)
+        return np.divide(shares, total, out=np.full_like(shares, 1 / shares.shape[1]), where=total > 0)
+
+    def allowed(self, states: Array) -> BoolArray:
+        """(n, A)"""  # noqa: D400, D415
+        return _reaching(self.probabilities(states), self.threshold)
+
+
+def _reaching(probabilities: FloatArray, threshold: float) -> BoolArray:
+    """(n, A) actions as likely as the threshold; where none is, those that come closest."""
+    return probabilities >= np.minimum(threshold, probabilities.max(axis=1, keepdims=True))

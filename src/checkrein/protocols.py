@@ -1,0 +1,157 @@
+"""What the rooms ask of each other. Anything of these shapes can be plugged into the game."""
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from checkrein.base.arrays import Array, BoolArray, FloatArray, IntArray
+from checkrein.problem.problem import Problem, Values
+
+S = TypeVar("S")
+
+
+class Policy(Protocol):
+    """How likely each action is."""
+
+    def probabilities(self, states: Array) -> FloatArray:
+        """(n, A), rows sum to one."""
+        ...
+
+
+class QFunction(Protocol):
+    """The value of every action for k costs at once."""
+
+    def __call__(self, states: Array) -> FloatArray:
+        """(n, A, k)."""
+        ...
+
+
+class ActionMask(Protocol):
+    """Which actions have evidence."""
+
+    def allowed(self, states: Array) -> BoolArray:
+        """(n, A)."""
+        ...
+
+
+class Design(Protocol):
+    """All of a regression that does not depend on its targets."""
+
+    def fit(self, targets: FloatArray, *, rng: np.random.Generator, start: QFunction | None = None) -> QFunction:
+        """Regress targets (n, k) on the states and actions of the design."""
+        ...
+
+
+class Dynamics(Protocol):
+    """A design bound to where its rows lead, which solves for the fixed point of the fitted iteration."""
+
+    def evaluate(
+        self, costs: FloatArray, probabilities: Callable[[Array], FloatArray], *, require_contraction: bool
+    ) -> QFunction:
+        """Return the Q with Q = fit(costs + continuation * sum_a probabilities(a | next state) Q(next state, a)).
+
+        costs: (n, k); probabilities may sum to less than one: the rest ends there.
+        require_contraction: raise where the iteration that has this fixed point would not reach it.
+        """
+        ...
+
+
+class ExactDesign(Design, Protocol):
+    """A design whose regression is linear in its targets, so that fixed points have a closed form."""
+
+    def dynamics(self, next_states: Array, continuation: FloatArray) -> Dynamics:
+        """Bind where each row leads, and how much of the value there counts: (n,), 0 at terminals."""
+        ...
+
+
+class BatchedQ(QFunction, Protocol):
+    """Several Q-functions as one, their mean."""
+
+    def members(self, states: Array) -> FloatArray:
+        """(M, n, A, k) what each says."""
+        ...
+
+    def member(self, number: int) -> QFunction:
+        """Return one of them."""
+        ...
+
+
+class BatchedDesign(Design, Protocol):
+    """A design that fits several models at once."""
+
+    def fit_many(
+        self, targets: FloatArray, *, models: int, rng: np.random.Generator, start: QFunction | None = None
+    ) -> BatchedQ:
+        """Regress targets (M, n, k), or the same ones (1, n, k) by models that differ by chance."""
+        ...
+
+
+class FunctionClass(Protocol):
+    """The paper's F."""
+
+    def design(self, states: Array, actions: IntArray, weights: FloatArray, *, n_actions: int) -> Design:
+        """Index or factorise once what every fit on these rows shares."""
+        ...
+
+
+class BestResponse(Protocol):
+    """The policy player: a policy that does well against these multipliers."""
+
+    def __call__(
+        self, problem: Problem, multipliers: FloatArray, *, rng: np.random.Generator, start: Policy | None = None
+    ) -> Policy:
+        """Minimise objective + multipliers . constraints; `start` is the previous answer."""
+        ...
+
+
+class Evaluator(Protocol):
+    """Off-policy evaluation: the objective and every constraint, from one fit."""
+
+    def __call__(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> Values:
+        """Estimate the expected sums that the policy would incur."""
+        ...
+
+
+class Played(Protocol):
+    """What an online learner sees of a round."""
+
+    @property
+    def multipliers(self) -> FloatArray:
+        """(m,) what the learner played."""
+        ...
+
+    @property
+    def objective(self) -> float:
+        """Of the policy that answered."""
+        ...
+
+    @property
+    def violation(self) -> FloatArray:
+        """(m,) of the policy that answered: constraint minus limit."""
+        ...
+
+    @property
+    def lower(self) -> float:
+        """The best lower bound on the game's value so far."""
+        ...
+
+
+class OnlineLearner(Protocol[S]):
+    """The multiplier player: a frozen configuration; its state is a value."""
+
+    def init(self, n_constraints: int) -> S:
+        """Return the state before the first round."""
+        ...
+
+    def multipliers(self, state: S) -> FloatArray:
+        """(m,) what to play next."""
+        ...
+
+    def update(self, state: S, played: Played) -> S:
+        """Return the state after a round."""
+        ...
+
+    def worst_multipliers(self, violation: FloatArray) -> FloatArray:
+        """(m,) argmax of multipliers . violation over the learner's own ball."""
+        ...

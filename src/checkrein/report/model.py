@@ -1,0 +1,132 @@
+"""What a report says, as data: the page is made from nothing else, and so can be made again from its JSON."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, field_serializer
+
+from checkrein.certification.certificate import Certificate
+from checkrein.logs.card import DataCard
+
+FORMAT = 1
+MAXIMISE = "maximise"  # a goal
+LEARNED, BEHAVIOR, UNCONSTRAINED, SINGLE_POLICY = "learned", "behavior", "unconstrained", "best single policy"
+
+
+class Model(BaseModel):
+    """Frozen; unknown keys are mistakes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+
+
+class Estimate(Model):
+    """One cost of one policy: estimated on the part it was learned from, and on the part it was not."""
+
+    learning: float | None
+    held_out: float | None
+    standard_error: float | None = None  # of the held-out value, where it is a plain mean
+
+
+class CostRow(Model):
+    """The objective, or a constraint against its limit, for every policy compared."""
+
+    name: str
+    role: Literal["objective", "constraint"]
+    goal: str  # "minimise", "maximise", "at most 1.5", "at least 0.2": as the user put it
+    limit: float | None
+    limit_source: str | None  # how the limit was given, where it was not a plain number: "75% of behavior"
+    unit: str  # of every number in the row, in words
+    price: float | None  # of a constraint: what one unit more of its limit would save of the objective
+    values: dict[str, Estimate]  # by policy: "learned", "behavior", "unconstrained", "best single policy"
+
+
+class Trace(Model):
+    """The game, round by round."""
+
+    round: list[int]
+    gap: list[float]
+    lower: list[float]
+    upper: list[float]
+    objective: list[float]  # of the mixture, in the user's units
+    constraints: dict[str, list[float]]  # of the mixture
+    multipliers: dict[str, list[float]]
+
+
+class Member(Model):
+    """One policy of the mixture."""
+
+    weight: float
+    values: dict[str, float]  # by cost, estimated on the learning part
+
+
+class StateDifference(Model):
+    """One finite state, what behavior did there and what the learned policy does."""
+
+    state: str
+    visits: float
+    behavior: list[float]  # probability of each action
+    learned: list[float]
+
+
+class Differences(Model):
+    """Where the policy differs from behavior, and what it does there."""
+
+    actions: list[str]
+    behavior_share: list[float]  # of each action over all logged decisions
+    learned_share: list[float]  # in the same states
+    agreement: float  # expected share of decisions on which both agree
+    states: list[StateDifference]  # finite states, those that matter most first; empty for features
+    tree: str | None  # a small surrogate tree of the learned policy, as text; None for finite states
+    tree_fidelity: float | None  # share of decisions that the tree reproduces
+
+
+class Aimed(Model):
+    """What was aimed at inside the learning part, so that the policy had a chance to pass."""
+
+    support: str  # the rule, in words
+    limits: dict[str, float]  # by constraint
+    predicted: dict[str, float]  # the bounds that were expected
+    predicted_to_pass: bool  # whether these keep the limits
+
+
+class Repeat(Model):
+    """How to run it again and how to cite it."""
+
+    command: str
+    problem_file: str  # its text
+    version: str
+    seed: int
+    dataset: str  # fingerprint
+    log: str = ""  # of its decisions alone, however states and costs are read; "" where episodes are not known
+    packages: dict[str, str]
+    citation: str
+
+
+class Summary(Model):
+    """A whole report."""
+
+    format: int = FORMAT
+    title: str
+    status: str  # of the run
+    verdict: str  # one sentence, plain words
+    level: Literal["good", "caution", "bad"]
+    explanation: str  # how the run ended and what to do next
+    caveat: str  # what the numbers do and do not prove
+    costs: list[CostRow]  # the objective first
+    policies: list[str]  # in the order to show them
+    gap: float
+    lower_bound: float | None
+    trace: Trace
+    members: list[Member]
+    weighting: str
+    differences: Differences
+    card: DataCard
+    learning_episodes: int
+    held_out_episodes: int
+    repeat: Repeat
+    aimed: Aimed | None = None  # None: at the limits themselves
+    certificate: Certificate | None = None  # None: nothing was held out, or there is nothing to keep
+
+    @field_serializer("certificate")
+    def _with_infinities(self, certificate: Certificate | None) -> dict[str, Any] | None:
+        """Write what a diagnostic could not measure as this model does, not as nothing, which could not be read."""
+        return None if certificate is None else certificate.model_dump()

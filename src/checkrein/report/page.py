@@ -1,0 +1,67 @@
+"""The page: a summary as one HTML file that needs neither network nor server."""
+
+from dataclasses import asdict
+from typing import Any
+
+from jinja2 import Environment
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
+
+from checkrein.report.figures import Figure, figures
+from checkrein.report.model import Differences, Member, StateDifference, Summary
+from checkrein.report.templates import environment
+from checkrein.report.verdict import GUARANTEES, LEVELS
+from checkrein.report.words import SIGNS, breach, number, percent, percentage, sentence
+
+_MOST_MEMBERS = 20  # rows of the table of members, the heaviest first
+_MOST_STATES = 12  # rows of the table of states
+
+
+def page(summary: Summary) -> str:
+    """Return the report of a run as HTML: self-contained, light and dark, for screen, phone and paper."""
+    plots = figures(summary)
+    return (
+        _environment()
+        .get_template("template.html.j2")
+        .render(
+            summary=summary,
+            plots=plots,
+            specifications=_specifications(plots),
+            members=_heaviest(summary.members),
+            states=_usual_actions(summary.differences),
+            plotly=Markup(get_plotlyjs()),  # noqa: S704 the library's own text, nothing of the user's
+        )
+    )
+
+
+def _environment() -> Environment:
+    """Return the report's templates, with its words."""
+    made = environment("checkrein.report")
+    made.filters |= {"number": number, "percent": percent, "percentage": percentage, "sentence": sentence}
+    made.globals |= {"breach": breach, "signs": SIGNS, "levels": LEVELS, "guarantees": GUARANTEES}
+    made.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    return made
+
+
+def _specifications(plots: dict[str, list[Figure]]) -> dict[str, dict[str, Any]]:
+    """Return what the page's script draws, by the id of the element to draw it in."""
+    drawn = [asdict(figure) for section in plots.values() for figure in section]
+    return {figure["name"]: {part: figure[part] for part in ("data", "layout", "narrow")} for figure in drawn}
+
+
+def _heaviest(members: list[Member]) -> list[tuple[int, Member]]:
+    """Return the members to list, each with its number, the heaviest first."""
+    return sorted(enumerate(members, start=1), key=lambda numbered: -numbered[1].weight)[:_MOST_MEMBERS]
+
+
+def _usual_actions(differences: Differences) -> list[tuple[StateDifference, str, str]]:
+    """Return the states that matter most, with what behavior and the learned policy mostly do there."""
+    return [
+        (state, _usual(state.behavior, differences.actions), _usual(state.learned, differences.actions))
+        for state in differences.states[:_MOST_STATES]
+    ]
+
+
+def _usual(probabilities: list[float], actions: list[str]) -> str:
+    share, action = max(zip(probabilities, actions, strict=True), key=lambda pair: pair[0])
+    return f"{action} ({percent(share)})"

@@ -1,0 +1,239 @@
+"""summary: what a run found, as the data that a page is made of."""
+
+import importlib.metadata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.tree import DecisionTreeClassifier, export_text
+
+from checkrein.base.arrays import FloatArray
+from checkrein.certification.certificate import Certificate
+from checkrein.data.dataset import Dataset
+from checkrein.game.loop import Round
+from checkrein.game.solution import Solution
+from checkrein.logs.card import DataCard
+from checkrein.policies.policies import MixturePolicy
+from checkrein.problem.problem import Problem, Values
+from checkrein.report.model import (
+    BEHAVIOR,
+    LEARNED,
+    MAXIMISE,
+    SINGLE_POLICY,
+    UNCONSTRAINED,
+    Aimed,
+    CostRow,
+    Differences,
+    Estimate,
+    Member,
+    Repeat,
+    StateDifference,
+    Summary,
+    Trace,
+)
+from checkrein.report.verdict import caveat, verdict
+
+__all__ = [
+    "BEHAVIOR",
+    "CITATION",
+    "LEARNED",
+    "MAXIMISE",
+    "SINGLE_POLICY",
+    "UNCONSTRAINED",
+    "Cost",
+    "Judged",
+    "summary",
+    "versions",
+]
+
+SHOWN_STATES = 40
+TREE_DEPTH = 3
+AIMED = " (These limits leave room for the certificate: they were chosen inside the learning part.)"
+TREE_ROWS = 20_000
+PACKAGES = ("numpy", "scipy", "scikit-learn", "polars")
+CITATION = (
+    "Le, H. M., Voloshin, C. & Yue, Y. (2019). Batch Policy Learning under Constraints. "
+    "Proceedings of the 36th International Conference on Machine Learning (ICML)."
+)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """How one cost of the problem is shown: the objective first, then each constraint."""
+
+    name: str
+    goal: str
+    unit: str
+    factor: float  # from the signed discounted sums inside to what is shown
+    limit: float | None = None  # as shown
+    limit_source: str | None = None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One policy's values, inside signs, on the part it was learned from and on the other."""
+
+    learning: Values | None
+    held_out: Values | None
+    standard_error: FloatArray | None = None  # (1 + m,) of the held-out values
+
+
+def summary(
+    problem: Problem,
+    solution: Solution,
+    *,
+    title: str,
+    costs: Sequence[Cost],
+    judged: Mapping[str, Judged],
+    card: DataCard,
+    held_out_episodes: int,
+    repeat: Repeat,
+    aimed: Aimed | None = None,
+    certificate: Certificate | None = None,
+) -> Summary:
+    """Collect everything a report says."""
+    rows = [_cost_row(index, cost, problem, solution, judged) for index, cost in enumerate(costs)]
+    level, sentence = verdict(solution.status, rows, certificate)
+    return Summary(
+        title=title,
+        status=str(solution.status),
+        verdict=sentence,
+        level=level,
+        explanation=solution.explanation + (AIMED if aimed is not None else ""),
+        caveat=caveat(certificate),
+        costs=rows,
+        policies=list(judged),
+        gap=solution.gap,
+        lower_bound=costs[0].factor * solution.lower_bound if np.isfinite(solution.lower_bound) else None,
+        trace=_trace(costs, solution.rounds),
+        members=_members(costs, solution),
+        weighting=solution.weighting,
+        differences=_differences(problem.dataset, solution.policy),
+        card=card,
+        learning_episodes=problem.dataset.first_rows().size,
+        held_out_episodes=held_out_episodes,
+        repeat=repeat,
+        aimed=aimed,
+        certificate=certificate,
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the packages that the numbers depend on."""
+    return {name: importlib.metadata.version(name) for name in PACKAGES}
+
+
+def _signed(values: Values) -> FloatArray:
+    return np.append(values.objective, values.constraints)
+
+
+def _cost_row(index: int, cost: Cost, problem: Problem, solution: Solution, judged: Mapping[str, Judged]) -> CostRow:
+    def shown(values: Values | None) -> float | None:
+        return None if values is None else float(cost.factor * _signed(values)[index]) + 0.0
+
+    estimates = {
+        name: Estimate(
+            learning=shown(one.learning),
+            held_out=shown(one.held_out),
+            standard_error=None if one.standard_error is None else float(abs(cost.factor) * one.standard_error[index]),
+        )
+        for name, one in judged.items()
+    }
+    return CostRow(
+        name=cost.name,
+        role="objective" if index == 0 else "constraint",
+        goal=cost.goal,
+        limit=cost.limit,
+        limit_source=cost.limit_source,
+        unit=cost.unit,
+        price=None if index == 0 else solution.multipliers[problem.constraints[index - 1].name] / abs(cost.factor),
+        values=estimates,
+    )
+
+
+def _trace(costs: Sequence[Cost], rounds: Sequence[Round]) -> Trace:
+    mixtures = np.array([_signed(played.mixture) for played in rounds]) * [cost.factor for cost in costs]
+    scale = abs(costs[0].factor)
+    return Trace(
+        round=[played.index for played in rounds],
+        gap=[scale * played.gap for played in rounds],
+        lower=[costs[0].factor * played.lower for played in rounds],
+        upper=[costs[0].factor * played.upper for played in rounds],
+        objective=mixtures[:, 0].tolist(),
+        constraints={cost.name: mixtures[:, i + 1].tolist() for i, cost in enumerate(costs[1:])},
+        multipliers={
+            cost.name: [float(played.multipliers[i]) / abs(cost.factor) for played in rounds]
+            for i, cost in enumerate(costs[1:])
+        },
+    )
+
+
+def _members(costs: Sequence[Cost], solution: Solution) -> list[Member]:
+    values = {id(played.policy): _signed(played.values) for played in solution.rounds}
+    found = zip(solution.policy.members, solution.policy.weights, strict=True)
+    return [
+        Member(
+            weight=float(weight),
+            values={c.name: float(c.factor * v) for c, v in zip(costs, values.get(id(member), []), strict=False)},
+        )
+        for member, weight in sorted(found, key=lambda pair: -pair[1])
+    ]
+
+
+def _differences(dataset: Dataset, policy: MixturePolicy) -> Differences:
+    """Compare what is done in the logged states."""
+    counts = np.bincount(dataset.actions, dataset.weights, dataset.n_actions)
+    if dataset.n_states is None:
+        rows = slice(None, TREE_ROWS)
+        learned = policy.probabilities(dataset.states[rows])
+        agreement = learned[np.arange(len(learned)), dataset.actions[rows]].mean()
+        text, fidelity = _surrogate(dataset, dataset.states[rows], learned.argmax(axis=1))
+        states: list[StateDifference] = []
+        share = learned.mean(axis=0)
+    else:
+        states, share, agreement = _by_state(dataset, policy)
+        text, fidelity = None, None
+    return Differences(
+        actions=list(dataset.action_labels),
+        behavior_share=(counts / counts.sum()).tolist(),
+        learned_share=share.tolist(),
+        agreement=float(agreement),
+        states=states,
+        tree=text,
+        tree_fidelity=fidelity,
+    )
+
+
+def _by_state(dataset: Dataset, policy: MixturePolicy) -> tuple[list[StateDifference], FloatArray, float]:
+    pairs = dataset.states * dataset.n_actions + dataset.actions
+    size = (dataset.n_states or 0) * dataset.n_actions
+    table = np.bincount(pairs, dataset.weights, size).reshape(-1, dataset.n_actions)
+    visits = table.sum(axis=1)
+    seen = np.flatnonzero(visits)
+    behavior = table[seen] / visits[seen, None]
+    learned = policy.probabilities(seen)
+    moved = visits[seen] * np.abs(learned - behavior).sum(axis=1)
+    order = np.argsort(-moved, kind="stable")[:SHOWN_STATES]
+    labels = dataset.state_labels
+    states = [
+        StateDifference(
+            state=labels[seen[i]],
+            visits=float(visits[seen[i]]),
+            behavior=behavior[i].tolist(),
+            learned=learned[i].tolist(),
+        )
+        for i in order
+    ]
+    weight = visits[seen] / visits.sum()
+    return states, weight @ learned, float(weight @ (behavior * learned).sum(axis=1))
+
+
+def _surrogate(dataset: Dataset, states: FloatArray, actions: np.ndarray) -> tuple[str, float]:
+    """Return a small tree that does mostly what the policy does, as text, and how often it does."""
+    flat = np.asarray(states).reshape(len(states), -1)
+    names = dataset.encoding.features if dataset.encoding is not None else [f"x{i}" for i in range(flat.shape[1])]
+    tree = DecisionTreeClassifier(max_depth=TREE_DEPTH, min_samples_leaf=max(1, len(flat) // 100), random_state=0)
+    tree.fit(flat, actions)
+    classes = [dataset.action_labels[i] for i in tree.classes_]
+    text = export_text(tree, feature_names=list(names), class_names=classes)
+    return text, float(tree.score(flat, actions))

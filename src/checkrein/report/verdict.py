@@ -1,0 +1,118 @@
+"""verdict and caveat: what a run comes to in one sentence, and what that sentence rests on."""
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from checkrein.certification.bounds import Guarantee
+from checkrein.certification.certificate import Certificate, Verdict
+from checkrein.game.solution import Status
+from checkrein.report.model import BEHAVIOR, LEARNED, MAXIMISE, CostRow, Estimate
+from checkrein.report.words import number, percentage
+
+Level = Literal["good", "caution", "bad"]
+CAVEAT = (
+    "Every number is an estimate from the log. Those of the learning part are optimistic, because it chose the policy; "
+    "those of the held-out part are not, but they are still estimates and come without a guarantee."
+)
+LEVELS: dict[Verdict, Level] = {"pass": "good", "fail": "bad", "inconclusive": "caution"}
+GUARANTEES: dict[Guarantee, str] = {
+    "finite-sample": "The bounds are finite-sample: they hold at any number of episodes, as long as the declared "
+    "ranges and weights do.",
+    "asymptotic": "The bounds are asymptotic: they hold as episodes grow in number, and the documentation tells how "
+    "often they held when that was measured.",
+    "heuristic": "The bounds are heuristic: nothing guarantees that they hold.",
+}
+ASSUMED = (
+    "All of it takes the future to be like the log: the same population, a state that holds all that matters for what "
+    "comes next, and costs that were logged in full."
+)
+
+
+def verdict(status: Status, rows: Sequence[CostRow], certificate: Certificate | None) -> tuple[Level, str]:
+    """Return how good the run is, and why, in one sentence; rows: the objective's first."""
+    if status is Status.INFEASIBLE:
+        return "bad", "No policy that the log supports keeps all the limits together: what follows comes closest."
+    if status is Status.NOT_FINITE:
+        return "bad", "The run broke down before it found a policy to speak of."
+    if certificate is not None:
+        return _certified(status, _change(rows[0]), certificate)
+    return _estimated(status, rows)
+
+
+def caveat(certificate: Certificate | None) -> str:
+    """Return what the numbers do and do not prove."""
+    if certificate is None:
+        return CAVEAT
+    confidence, permitted = (percentage(share) for share in (certificate.confidence, 1 - certificate.confidence))
+    together = "" if len(certificate.constraints) == 1 else ", for all constraints together"
+    bounds = f"The certificate rests on bounds at {confidence} confidence{together}."
+    return " ".join((bounds, GUARANTEES[certificate.guarantee], _look(certificate, permitted), ASSUMED))
+
+
+def _look(certificate: Certificate, permitted: str) -> str:
+    """Say what judging on the held-out episodes has used up of them."""
+    if certificate.alpha >= (1 - certificate.confidence) * (1 - 1e-9):
+        return f"This look at the held-out episodes spent all of the permitted error of {permitted}: take no other."
+    return (
+        f"This was look {certificate.look} at the held-out episodes: it spent {percentage(certificate.alpha)} of the "
+        f"permitted error of {permitted}, which all looks share."
+    )
+
+
+def _certified(status: Status, change: str, certificate: Certificate) -> tuple[Level, str]:
+    episodes = f"{certificate.episodes:,} held-out episodes"
+    confidence = f"at {percentage(certificate.confidence)} confidence"
+    judged = certificate.constraints
+    named = [c.name for c in judged if c.verdict == certificate.verdict] or [c.name for c in judged]
+    limits = f"{'limit' if len(named) == 1 else 'limits'} on {_list(named)}"
+    if certificate.verdict == "fail":
+        return "bad", f"The learned policy {change}, but breaks the {limits}: shown on {episodes} {confidence}."
+    if certificate.verdict == "inconclusive":
+        kept = f"whether it keeps the {limits} could not be shown on the {episodes}"
+        return "caution", f"The learned policy {change}, but {kept}."
+    better = "" if status is Status.CONVERGED else " A better one may exist."
+    kept = f"keeps every limit: certified on {episodes} {confidence}"
+    return "good", f"The learned policy {change} and {kept}.{better}"
+
+
+def _estimated(status: Status, rows: Sequence[CostRow]) -> tuple[Level, str]:
+    objective, constraints = rows[0], rows[1:]
+    judged = (
+        "on the held-out episodes" if objective.values[LEARNED].held_out is not None else "on the log it learned from"
+    )
+    broken = [row.name for row in constraints if not _kept(row)]
+    change = _change(objective)
+    if broken:
+        return "caution", f"The learned policy {change}, but {judged} it exceeds the limit on {_list(broken)}."
+    kept = "keeps every limit" if constraints else "has no limits to keep"
+    if status is not Status.CONVERGED:
+        return "caution", f"The learned policy {change} and {kept} {judged}, but a better one may exist."
+    return "good", f"The learned policy {change} and {kept}, {judged}."
+
+
+def _change(objective: CostRow) -> str:
+    before, after = (_judge(objective.values[name]) for name in (BEHAVIOR, LEARNED))
+    numbers = f"{objective.name} from {number(before)} to {number(after)}"
+    better = after > before if objective.goal == MAXIMISE else after < before
+    return (
+        f"{'raises' if after > before else 'lowers'} {numbers}"
+        if better
+        else f"moves {numbers} as the price of the limits"
+    )
+
+
+def _kept(row: CostRow) -> bool:
+    value = _judge(row.values[LEARNED])
+    limit = row.limit if row.limit is not None else math.inf
+    slack = 1e-6 * max(1.0, abs(limit))
+    return value <= limit + slack if row.goal.startswith("at most") else value >= limit - slack
+
+
+def _judge(estimate: Estimate) -> float:
+    value = estimate.held_out if estimate.held_out is not None else estimate.learning
+    return float("nan") if value is None else value
+
+
+def _list(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]

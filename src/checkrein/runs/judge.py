@@ -1,0 +1,118 @@
+"""Judge a finished run on a log: estimates by every estimator, or a certificate."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from glob import glob
+from pathlib import Path
+
+import polars as pl
+
+from checkrein.base import storage
+from checkrein.base.errors import ArgumentError, DataError
+from checkrein.certification import Certificate
+from checkrein.certification.bounds import method_of
+from checkrein.certification.looks import FILE, Looks, log_key
+from checkrein.data.dataset import Dataset
+from checkrein.data.split import split_episodes
+from checkrein.deploy import load
+from checkrein.evaluation import Estimates, evaluate
+from checkrein.evaluation.propensities import Method
+from checkrein.problem.problem import AtLeast, AtMost, Problem
+from checkrein.protocols import Policy
+from checkrein.runs.fit import PROBLEM, method_for, read_summary
+from checkrein.runs.prepare import folder_of, inside, light_functions, paths_of, read
+from checkrein.runs.problem_file import MINARI, ProblemFile, parse_problem
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A run's policy, and the episodes to judge it by."""
+
+    file: ProblemFile
+    policy: Policy
+    dataset: Dataset  # episodes that did not choose the policy
+    log: str  # which log they are of
+    own: bool  # whether that is the one that was learned from, of which only the held-out part is used
+    folder: Path
+    constraints: tuple[AtMost, ...]
+    costs: tuple[str, ...]  # the objective first
+
+
+def open_trial(run: Path, data: str | None, *, single: bool = False) -> Trial:
+    """Load a run and read a log the way its own was read; of its own log, only what was held out counts.
+
+    data: a path or glob; None: the path in the run's problem file, from where this is called
+    """
+    found = read_summary(run)
+    deployed = load(run, single=single)
+    file = parse_problem((run / PROBLEM).read_text(encoding="utf-8"), run / PROBLEM)
+    if data is not None:
+        file = file.model_copy(update={"data": file.data.model_copy(update={"path": data})})
+    gone = [path for path in paths_of(file, Path()) if not path.startswith(MINARI) and not glob(path)]
+    if data is None and gone:
+        raise DataError(f"there is no {gone[0]} here, where the run's log should be: pass --data with its path")
+    dataset = read(file, Path(), deployed.encoding).dataset
+    key = log_key(dataset)
+    own = key == found.repeat.log
+    if own:
+        _, held_out = split_episodes(dataset, holdout=file.learn.holdout, seed=file.learn.seed)
+        if held_out is None:
+            raise DataError("the run learned from all of this log: judge it on another one, or hold episodes out")
+        dataset = held_out
+    rows = found.costs[1:]
+    ranges = {c.name: c.ends for c in file.constraint}
+    constraints = tuple(
+        (AtMost if row.goal.startswith("at most") else AtLeast)(row.name, row.limit or 0.0, range=ranges[row.name])
+        for row in rows
+    )
+    costs = (inside(file), *(row.name for row in rows))
+    return Trial(file, deployed.policy, dataset, key, own, folder_of(file, Path()), constraints, costs)
+
+
+def estimate(
+    trial: Trial,
+    *,
+    estimators: Sequence[str] | None = None,
+    propensities: Method | None = None,
+    temperature: float | None = None,
+) -> Estimates:
+    """Value the policy by every estimator."""
+    return evaluate(
+        trial.policy,
+        trial.dataset,
+        costs=trial.costs,
+        discount=trial.file.learn.discount,
+        estimators=estimators,
+        functions=light_functions(trial.file.learn),
+        seed=trial.file.learn.seed,
+        propensities=propensities,
+        temperature=temperature,
+        confidence=trial.file.certify.confidence,
+    )
+
+
+def judge(
+    trial: Trial, *, what: str, method: str | None = None, confidence: float | None = None
+) -> tuple[Certificate, list[str]]:
+    """Certify the policy, record the look, and return what could not be done on the way."""
+    if not trial.constraints:
+        raise ArgumentError("the run has no constraints: there is nothing to certify")
+    problem = Problem(trial.dataset, objective=None, constraints=trial.constraints, discount=trial.file.learn.discount)
+    file = trial.file
+    if method is not None:
+        method_of(method, problem)
+        file = file.model_copy(update={"certify": file.certify.model_copy(update={"method": method})})
+    return Looks(trial.folder / FILE).certify(
+        trial.policy,
+        problem,
+        log=trial.log,
+        confidence=file.certify.confidence if confidence is None else confidence,
+        method=method_for(file, problem),
+        seed=file.learn.seed,
+        what=what,
+    )
+
+
+def written(table: pl.DataFrame, path: Path) -> None:
+    """Write a table as CSV, whole or not at all."""
+    storage.write_atomically(path, table.write_csv)

@@ -1,0 +1,1 @@
+"""Learning that aims at a certificate."""

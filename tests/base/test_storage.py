@@ -1,0 +1,151 @@
+import os
+import pickle
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from checkrein import (
+    FQE,
+    FQI,
+    AtLeast,
+    AtMost,
+    GreedyPolicy,
+    MixturePolicy,
+    OneHot,
+    Polynomial,
+    SoftminPolicy,
+    Tabular,
+    TabularPolicy,
+    save_policy,
+)
+from checkrein.base.errors import StorageError
+from checkrein.base.storage import described, load, save, storable, write_atomically
+from checkrein.functions import LinearQ, TabularQ
+from checkrein.policies.policies import load_policy
+from checkrein.policies.support import BehaviorMask, CountMask, EveryAction
+
+RNG = np.random.default_rng(0)
+FINITE, VECTORS = np.arange(3), RNG.normal(size=(5, 2))
+TABLE = TabularQ(RNG.normal(size=(3, 4, 1)))
+LINEAR = LinearQ(Polynomial(2), RNG.normal(size=(4, 6, 1)))
+MASK = BehaviorMask(np.zeros(2), np.ones(2), RNG.normal(size=(4, 2)), np.array([0, 1, 0, -np.inf]), 0.2)
+POLICIES = {
+    "tabular": (TabularPolicy.uniform(3, 4), FINITE),
+    "greedy": (GreedyPolicy(TABLE, CountMask(RNG.random((3, 4)) < 0.7)), FINITE),
+    "greedy, linear": (GreedyPolicy(LINEAR, MASK), VECTORS),
+    "greedy, one-hot": (GreedyPolicy(LinearQ(OneHot(3), RNG.normal(size=(4, 3, 1))), EveryAction(4)), FINITE),
+    "softmin": (SoftminPolicy(TABLE, 0.3), FINITE),
+    "mixture": (
+        MixturePolicy((GreedyPolicy(TABLE), SoftminPolicy(TABLE, 2.0)), np.array([0.3, 0.7])),
+        FINITE,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("policy", "states"), POLICIES.values(), ids=POLICIES.keys())
+def test_every_policy_comes_back_bit_for_bit(policy, states, tmp_path):
+    save_policy(policy, tmp_path / "policy.npz")
+    again = load_policy(tmp_path / "policy.npz")
+    assert np.array_equal(policy.probabilities(states), again.probabilities(states))
+    save_policy(again, tmp_path / "again.npz")
+    assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "policy.npz").read_bytes()
+
+
+def test_code_is_never_written(tmp_path):
+    policy = GreedyPolicy(LinearQ(lambda states: states, np.zeros((2, 1, 1))))
+    with pytest.raises(StorageError, match=r"GreedyPolicy.q.features is a function.*@checkrein.storable"):
+        save_policy(policy, tmp_path / "policy.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_users_own_feature_map_can_be_stored(tmp_path):
+    @storable
+    @dataclass(frozen=True)
+    class Doubled:
+        factor: float
+
+        def __call__(self, states):
+            return states * self.factor
+
+    policy = GreedyPolicy(LinearQ(Doubled(2.0), RNG.normal(size=(3, 2, 1))))
+    save_policy(policy, tmp_path / "policy.npz")
+    assert np.array_equal(load_policy(tmp_path / "policy.npz").probabilities(VECTORS), policy.probabilities(VECTORS))
+
+
+def test_a_pickle_in_disguise_is_not_opened(tmp_path):
+    class Trap:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "sprung"),)
+
+    (tmp_path / "policy.npz").write_bytes(pickle.dumps(Trap()))
+    np.savez(tmp_path / "object.npz", **{"tree.json": np.array([Trap()], dtype=object)})
+    for name in ("policy.npz", "object.npz"):
+        with pytest.raises(StorageError, match="not a file that checkrein wrote"):
+            load_policy(tmp_path / name)
+    assert not (tmp_path / "sprung").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(None, "does not exist"), (b"", "not a file that checkrein wrote"), (b"PK\x03\x04junk", "not a file")],
+)
+def test_missing_and_damaged_files_are_named(content, message, tmp_path):
+    if content is not None:
+        (tmp_path / "policy.npz").write_bytes(content)
+    with pytest.raises(StorageError, match=message):
+        load_policy(tmp_path / "policy.npz")
+
+
+def test_other_peoples_arrays_and_unknown_types_are_refused(tmp_path):
+    np.savez(tmp_path / "other.npz", x=np.zeros(3))
+    with pytest.raises(StorageError, match="no tree.json"):
+        load_policy(tmp_path / "other.npz")
+    np.savez(tmp_path / "unknown.npz", **{"tree.json": np.array('{"type": "Subprocess", "fields": {}}')})
+    with pytest.raises(StorageError, match="'Subprocess', which is not known here"):
+        load_policy(tmp_path / "unknown.npz")
+    np.savez(tmp_path / "mask.npz", **{"tree.json": np.array('{"type": "EveryAction", "fields": {"n_actions": 2}}')})
+    with pytest.raises(StorageError, match="holds a EveryAction, not a policy"):
+        load_policy(tmp_path / "mask.npz")
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def fail(file):
+        file.write(b"half of the n")
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        write_atomically(path, fail)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_class_may_say_what_stands_for_its_fields(tmp_path):
+    @storable
+    @dataclass(frozen=True)
+    class Spoken:
+        words: frozenset
+
+        def packed(self):
+            return {"text": " ".join(sorted(self.words))}
+
+        @classmethod
+        def unpacked(cls, fields):
+            return cls(frozenset(fields["text"].split()))
+
+    save(Spoken(frozenset({"one", "two"})), tmp_path / "spoken.npz")
+    assert load(tmp_path / "spoken.npz").words == {"one", "two"}
+
+
+def test_runs_recorded_before_a_field_was_there_are_still_the_same():
+    assert described(AtMost("hole", 0.03)) == "AtMost(cost='hole', limit=0.03, name='hole')"
+    declared = "AtLeast(cost='g', limit=1.0, name='g', range=(0.0, 2.0))"
+    assert described(AtLeast("g", 1, range=(0, 2))) == declared
+    support = "support=Support(min_count=1, min_probability=0.01)"
+    assert described(FQI(Tabular())) == f"FQI(functions=Tabular(), iterations=None, {support})"
+    assert described(FQE(Tabular())) == f"FQE(functions=Tabular(), iterations=None, {support})"
+    assert described(FQI(Tabular(), conservatism=1.0)).endswith(f"{support}, conservatism=1.0)")
+    assert described(3) == "3"
