@@ -42,7 +42,7 @@ class Case(NamedTuple):
 
 
 LEAVES = Regressor(DecisionTreeRegressor())
-LAST_LAYER = Neural((32,), epochs=20, rate=1e-2, batch=64)
+LAST_LAYER = Neural((32,), steps=60, batch=64, rate=1e-2)
 EVALUATORS = {
     "fqe, tabular": Case(FQE(Tabular())),
     "fqe, iterated": Case(FQE(Tabular(), iterations=150)),
@@ -51,7 +51,7 @@ EVALUATORS = {
     "fqe, trees": Case(FQE(Trees(2, min_leaf=1e-9, freeze_after=1), iterations=60), 1e-2),
     "fqe, regressor": Case(FQE(LEAVES, iterations=40), 1e-1),
     "fqe, ensemble": Case(FQE(Ensemble(Trees(1, min_leaf=1e-9), 2), iterations=40), 1e-1),
-    "fqe, solved last layer": Case(FQE(LAST_LAYER, iterations=3, last_layer=1e-3), 1e-1),
+    "fqe, solved last layer": Case(FQE(LAST_LAYER, iterations=2, last_layer=1e-3), 1e-1),
     "lstdq, tabular": Case(LSTDQ(Tabular())),
     "lstdq, linear": Case(LSTDQ(Linear(OneHot(STATES)))),
     "tabular model": Case(TabularModel()),
