@@ -26,15 +26,15 @@ from checkrein.logs.minari import read_minari
 from checkrein.logs.stream import read_compressed
 from checkrein.logs.table import read_logs
 from checkrein.online import CuttingPlane, ExponentiatedGradient, OnlineGradientDescent
-from checkrein.policies.policies import (
+from checkrein.policies import (
     GreedyPolicy,
     MixturePolicy,
     SoftminPolicy,
+    Support,
     TabularPolicy,
     save_policy,
 )
-from checkrein.policies.support import Support
-from checkrein.problem.problem import AtLeast, AtMost, Problem, Values
+from checkrein.problem import AtLeast, AtMost, Problem, Values
 from checkrein.selection.fixed_sequence import Candidate, CertifiedPolicy, learn_certified
 from checkrein.tabular_mdp import TabularMDP
 

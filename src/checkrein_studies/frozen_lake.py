@@ -7,7 +7,7 @@ import numpy as np
 
 from checkrein.base.arrays import Array
 from checkrein.data.dataset import Dataset
-from checkrein.policies.policies import TabularPolicy
+from checkrein.policies import TabularPolicy
 from checkrein.protocols import Policy
 from checkrein.tabular_mdp import TabularMDP
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from checkrein.base.arrays import FloatArray
-from checkrein.policies.policies import TabularPolicy
+from checkrein.policies import TabularPolicy
 from checkrein.protocols import Policy
 from checkrein.tabular_mdp import TabularMDP
 

@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.optimize import brentq
 
-from checkrein.policies.policies import TabularPolicy
-from checkrein.problem.problem import AtMost
+from checkrein.policies import TabularPolicy
+from checkrein.problem import AtMost
 from checkrein.tabular_mdp import TabularMDP
 
 

@@ -22,8 +22,7 @@ from checkrein import (
 from checkrein.base.errors import StorageError
 from checkrein.base.storage import described, load, save, storable, write_atomically
 from checkrein.functions import LinearQ, TabularQ
-from checkrein.policies.policies import load_policy
-from checkrein.policies.support import BehaviorMask, CountMask, EveryAction
+from checkrein.policies import BehaviorMask, CountMask, EveryAction, load_policy
 
 RNG = np.random.default_rng(0)
 FINITE, VECTORS = np.arange(3), RNG.normal(size=(5, 2))

@@ -9,8 +9,8 @@ from checkrein import FQE, FQI, AtMost, Dataset, Problem
 from checkrein.base.errors import ArgumentError, DataError
 from checkrein.data.frames import FrameStack, stack_frames
 from checkrein.data.split import split_episodes
-from checkrein.evaluation.episodes import Episodes
-from checkrein.policies.support import Support
+from checkrein.policies import Support
+from checkrein.problem.episodes import Episodes
 
 RNG = np.random.default_rng(0)
 EPISODES = np.repeat([3, 1, 8, 5], [4, 1, 3, 7])

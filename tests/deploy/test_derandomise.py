@@ -18,7 +18,7 @@ from checkrein import (
 from checkrein.base.errors import ArgumentError, ProblemError
 from checkrein.deploy import averaged_weights, best_member
 from checkrein.functions import LinearQ, TabularQ
-from checkrein.problem.problem import Values
+from checkrein.problem import Values
 from problems import PLAYERS, binding_limits, exact_problem, random_mdp
 
 MDP = random_mdp(3, n_constraints=2, n_states=12)

@@ -15,7 +15,7 @@ from checkrein.evaluation import FQE
 from checkrein.functions import Tabular
 from checkrein.game import Solution, solve
 from checkrein.online import CuttingPlane
-from checkrein.problem.problem import AtMost, Problem
+from checkrein.problem import AtMost, Problem
 from checkrein.tabular_mdp import TabularMDP
 from checkrein_studies import frozen_lake
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from rich.text import Text
 
 from checkrein.game import Round
-from checkrein.problem.problem import Problem
+from checkrein.problem import Problem
 from checkrein.report.summary import Cost
 
 
@@ -31,7 +31,7 @@ class Progress:
 
 def plain_costs(problem: Problem) -> list[Cost]:
     """Return the problem's costs shown as they are: discounted sums, in the user's signs."""
-    shown = [Cost(problem.objective or "", "minimise", "sum", 1.0)]
+    shown = [Cost(problem.objective_name or "", "minimise", "sum", 1.0)]
     return shown + [Cost(c.name, c.words, "sum", c.sign, c.limit) for c in problem.constraints]
 
 

@@ -20,8 +20,8 @@ from checkrein.base.errors import DataError, StorageError
 from checkrein.data.columns import observations
 from checkrein.data.encoding import Encoding
 from checkrein.game.checkpoint import POLICY
-from checkrein.policies.policies import load_policy as read_policy
-from checkrein.policies.policies import members_of
+from checkrein.policies import load_policy as read_policy
+from checkrein.policies import members_of
 from checkrein.protocols import Policy
 
 SINGLE = "single.npz"  # in a run folder: the best single policy

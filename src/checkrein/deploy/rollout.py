@@ -15,7 +15,7 @@ from checkrein.base.errors import ArgumentError, DataError
 from checkrein.data.encoding import Encoding
 from checkrein.deploy.deployed import DeployedPolicy, pick
 from checkrein.deploy.environments import action_names, state_reader
-from checkrein.policies.policies import members_of
+from checkrein.policies import members_of
 from checkrein.protocols import Policy
 
 REWARD = "reward"  # what the sums of the environment's own reward are called

@@ -1,14 +1,14 @@
 """What an estimator makes of a log: values, and what each episode added to them."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from scipy import stats
 
 from checkrein.base.arrays import FloatArray
 from checkrein.evaluation.propensities import Propensities
-from checkrein.problem.problem import Problem
+from checkrein.problem import Problem
 from checkrein.protocols import Policy
 
 
@@ -48,6 +48,7 @@ class Estimate:
         return self.values - width, self.values + width
 
 
+@runtime_checkable
 class Estimator(Protocol):
     """A way to value a policy from the log of another."""
 

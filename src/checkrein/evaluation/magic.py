@@ -12,14 +12,14 @@ from scipy import sparse
 from scipy.optimize import nnls
 
 from checkrein.base.arrays import FloatArray, IntArray, require_counts
-from checkrein.evaluation.doubly_robust import FOLDS, Corrected, DirectMethod, corrected, require_folds
-from checkrein.evaluation.episodes import Episodes
+from checkrein.evaluation.doubly_robust import FOLDS, Corrected, corrected, require_folds
 from checkrein.evaluation.estimate import Estimate
 from checkrein.evaluation.importance import StepSums, concentration, importance_weights
 from checkrein.evaluation.propensities import Propensities
 from checkrein.evaluation.refits import fit_influence
-from checkrein.problem.problem import Problem
-from checkrein.protocols import Policy, QFunction
+from checkrein.problem import Problem
+from checkrein.problem.episodes import Episodes
+from checkrein.protocols import DirectMethod, Policy, QFunction
 
 INTERVAL = (0.05, 0.95)  # percentiles of WDR's bootstrap, as in the paper's Algorithm 1
 
@@ -51,7 +51,7 @@ class Magic:
         episodes = Episodes.of(problem)
         until = np.unique(np.linspace(0, episodes.horizon - 1, self.returns).round().astype(np.int64))
         counts = rng.multinomial(len(episodes), episodes.weights / episodes.weights.sum(), self.replicates)
-        k = episodes.costs.shape[1]
+        k = episodes.n_values
         values = np.zeros((until.size + 1, k))
         influence = np.zeros((len(episodes), until.size + 1, k))
         replicated = np.zeros((self.replicates, k))

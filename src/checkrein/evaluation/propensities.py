@@ -13,8 +13,7 @@ from checkrein.base.arrays import FloatArray, frozen
 from checkrein.base.errors import ArgumentError, DataError
 from checkrein.data.columns import Rows
 from checkrein.data.dataset import Dataset
-from checkrein.policies.policies import GreedyPolicy, MixturePolicy, SoftminPolicy
-from checkrein.policies.support import BehaviorMask, behavior_policy
+from checkrein.policies import BehaviorMask, GreedyPolicy, MixturePolicy, SoftminPolicy, behavior_policy
 from checkrein.protocols import Policy
 
 Method = Literal["logged", "counts", "logistic", "trees"]

@@ -3,8 +3,8 @@
 import numpy as np
 
 from checkrein.base.arrays import FloatArray
-from checkrein.evaluation.episodes import Episodes
-from checkrein.problem.problem import Problem
+from checkrein.problem import Problem
+from checkrein.problem.episodes import Episodes
 
 
 class Starts:

@@ -10,7 +10,7 @@ from scipy.sparse import linalg as sparse_linalg
 from checkrein.base.arrays import Array, FloatArray, IntArray, frozen
 from checkrein.base.errors import ArgumentError
 from checkrein.base.storage import storable
-from checkrein.policies.policies import rows_of
+from checkrein.policies import rows_of
 from checkrein.protocols import QFunction
 
 DENSE_STATES = 1500  # up to here a dense solve is fastest

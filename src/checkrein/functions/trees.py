@@ -12,8 +12,8 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 from checkrein.base.arrays import Array, FloatArray, IntArray, frozen, require_counts, require_positive
 from checkrein.base.errors import ArgumentError
+from checkrein.base.recent import Recent
 from checkrein.base.storage import storable
-from checkrein.functions.recent import Recent
 from checkrein.protocols import QFunction
 
 Vectors = NDArray[np.float32]

@@ -12,8 +12,8 @@ from checkrein.base.arrays import frozen
 from checkrein.base.errors import CheckpointError
 from checkrein.game.loop import Play, Round
 from checkrein.game.solution import Solution
-from checkrein.policies.policies import save_policy
-from checkrein.problem.problem import Problem, Values
+from checkrein.policies import save_policy
+from checkrein.problem import Problem, Values
 
 SETTINGS, ROUNDS, POLICIES = "settings.json", "rounds.jsonl", "policies"
 SOLUTION, POLICY = "solution.json", "policy.npz"
@@ -132,7 +132,7 @@ def _settings(problem: Problem, choices: dict[str, object]) -> dict[str, Any]:
     return {
         "format": 1,
         "dataset": problem.dataset.fingerprint,
-        "objective": problem.objective,
+        "objective": storage.described(problem.objective),
         "constraints": [storage.described(constraint) for constraint in problem.constraints],
         "discount": problem.discount,
         **{name: storage.described(choice) for name, choice in choices.items()},

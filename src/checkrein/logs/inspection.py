@@ -6,7 +6,7 @@ import numpy as np
 
 from checkrein.data.dataset import Dataset
 from checkrein.logs.card import ActionUse, Behavior, DataCard
-from checkrein.policies.support import Support
+from checkrein.policies import Support
 
 LONG = 3.0  # an effective horizon this many times the longest episode sees further than the log
 SCATTERED = 0.05  # the share of rows in states seen once from which on a table is the wrong class

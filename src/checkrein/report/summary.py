@@ -13,8 +13,8 @@ from checkrein.data.dataset import Dataset
 from checkrein.game.loop import Round
 from checkrein.game.solution import Solution
 from checkrein.logs.card import DataCard
-from checkrein.policies.policies import MixturePolicy
-from checkrein.problem.problem import Problem, Values
+from checkrein.policies import MixturePolicy
+from checkrein.problem import Problem, Values
 from checkrein.report.model import (
     BEHAVIOR,
     LEARNED,

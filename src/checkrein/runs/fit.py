@@ -24,9 +24,8 @@ from checkrein.evaluation import FQE
 from checkrein.functions import Neural
 from checkrein.game import Round, Solution, Status, solve
 from checkrein.online import CuttingPlane, ExponentiatedGradient, OnlineGradientDescent
-from checkrein.policies.policies import save_policy
-from checkrein.policies.support import Support, behavior_policy
-from checkrein.problem.problem import Problem, Values
+from checkrein.policies import Support, behavior_policy, save_policy
+from checkrein.problem import Problem, Values
 from checkrein.protocols import FunctionClass, OnlineLearner, Policy
 from checkrein.report.model import Aimed, Repeat, Summary
 from checkrein.report.page import page

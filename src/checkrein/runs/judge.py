@@ -17,7 +17,7 @@ from checkrein.data.split import split_episodes
 from checkrein.deploy import load
 from checkrein.evaluation import Estimates, evaluate
 from checkrein.evaluation.propensities import Method
-from checkrein.problem.problem import AtLeast, AtMost, Problem
+from checkrein.problem import AtLeast, AtMost, Problem
 from checkrein.protocols import Policy
 from checkrein.runs.fit import PROBLEM, method_for, read_summary
 from checkrein.runs.prepare import folder_of, inside, light_functions, paths_of, read

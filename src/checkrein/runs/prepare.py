@@ -18,8 +18,8 @@ from checkrein.logs.hdf5 import read_hdf5
 from checkrein.logs.inspection import data_card
 from checkrein.logs.minari import read_minari
 from checkrein.logs.table import Columns, Reading, read_table
-from checkrein.policies.support import behavior_policy
-from checkrein.problem.problem import AtLeast, AtMost, Problem, Values
+from checkrein.policies import behavior_policy
+from checkrein.problem import AtLeast, AtMost, Problem, Values
 from checkrein.protocols import FunctionClass
 from checkrein.report.summary import MAXIMISE, Cost
 from checkrein.runs.problem_file import MINARI, PER_STEP, Learn, ProblemFile, read_problem_file

@@ -1,7 +1,7 @@
 """learn_certified: certify policies from the safest to the boldest, each by the episodes that it was not learned from.
 
 Every fold of the episodes is judged by a policy learned without it; what is deployed draws one of these policies for
-each episode. The path is tested in order, every candidate at the full level, up to the first that does not pass: in a fixed
+each episode. Candidates are tested in order, each at the full level, up to the first that does not pass: in a fixed
 sequence of tests the chance that any pass is wrong is that of one test (Angelopoulos et al. 2021). With folds the
 sequence is fixed but for what each fold adds to the learning of the others, so it must not be too dense. A bolder
 policy costs no confidence then, and no room under the limits has to be guessed beforehand.
@@ -29,21 +29,20 @@ from checkrein.certification.diagnostics import (
 )
 from checkrein.certification.intervals import Interval, johnson_t
 from checkrein.evaluation import FQE
-from checkrein.evaluation.episodes import Episodes
 from checkrein.evaluation.one_step import TabularNuisances
 from checkrein.functions import Tabular
 from checkrein.game import Round, Solution, Status, solve
 from checkrein.online import CuttingPlane
-from checkrein.policies.policies import MixturePolicy, members_of
-from checkrein.policies.support import Support
-from checkrein.problem.problem import Problem
+from checkrein.policies import MixturePolicy, Support, members_of
+from checkrein.problem import Problem
+from checkrein.problem.episodes import Episodes
 from checkrein.protocols import Policy
 from checkrein.selection.folds import parts_of, require_folds, tightened
 
 METHOD = "one-step"
 FOLDS = 5
 COUNTS = (30.0, 20.0, 10.0, 5.0)  # occurrences in all folds that an action may need, the strictest first
-ROOMS = (12.0, 9.0, 7.0, 6.0, 5.0, 4.0, 3.5, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.0)  # standard errors under the limits
+MARGINS = (12.0, 9.0, 7.0, 6.0, 5.0, 4.0, 3.5, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.0)  # standard errors under the limits
 APART = 0.5  # the least between two: with folds, what is tried ever so often passes once
 USUAL = 4.0  # standard errors of room that a support rule should allow
 DECIDING = 10.0  # episodes of equal influence that a spread must rest on ...
@@ -108,7 +107,7 @@ class CertifiedPolicy:
 
     @property
     def passed(self) -> Candidate | None:
-        """The boldest rung that passed; where several support rules were tried, the one that promises most of these."""
+        """The boldest candidate that passed; where several support rules were tried, the one that promises most of these."""
         boldest = {candidate.rule: candidate for candidate in self.candidates if candidate.passed}
         return min(boldest.values(), key=lambda candidate: candidate.objective, default=None)
 
@@ -119,7 +118,7 @@ class CertifiedPolicy:
 
     @property
     def certificate(self) -> Certificate | None:
-        """Its certificate, or that of the rung that did not pass; None where no policy could be tried."""
+        """Its certificate, or that of the candidate that did not pass; None where no policy could be tried."""
         shown = self.passed or next(iter(self.candidates), None)
         return None if shown is None else shown.certificate
 
@@ -179,7 +178,7 @@ def learn_certified(
     supports: Sequence[Support] | None = None,
     folds: int = FOLDS,
     confidence: float = 0.95,
-    margins: Sequence[float] = ROOMS,
+    margins: Sequence[float] = MARGINS,
     look: int | None = None,
     seed: int = 0,
 ) -> CertifiedPolicy:
@@ -271,7 +270,7 @@ def _judged(
         *_influence_concentration(problem, weights[:, None] * (scores - values)[:, 1:], interval),
     ]
     checks += zero_variance(
-        problem, interval, alpha, lambda: len(weights) / max(*(one.max_density_ratio for one in scored), 1.0)
+        problem, policy, interval, alpha, lambda: len(weights) / max(*(one.max_density_ratio for one in scored), 1.0)
     )
     certificate = certificate_of(
         policy,

@@ -13,9 +13,9 @@ from scipy import stats
 from checkrein.base.arrays import FloatArray, require_counts
 from checkrein.base.errors import ArgumentError, DivergenceError, EndlessPolicyError
 from checkrein.certification.bounds import Method, method_of
-from checkrein.evaluation.episodes import Episodes
-from checkrein.policies.support import Support
-from checkrein.problem.problem import AtMost, Problem
+from checkrein.policies import Support
+from checkrein.problem import AtMost, Problem
+from checkrein.problem.episodes import Episodes
 from checkrein.protocols import Policy
 from checkrein.selection.folds import parts_of, require_folds, tightened
 
