@@ -9,11 +9,13 @@ policy costs no confidence then, and no room under the limits has to be guessed 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from typing import Protocol
 
 import numpy as np
 
+from checkrein import engine
 from checkrein.base.arrays import FloatArray, frozen, require_seed
 from checkrein.base.errors import ArgumentError, DivergenceError, EndlessPolicyError
 from checkrein.best_response import FQI
@@ -107,7 +109,7 @@ class CertifiedPolicy:
 
     @property
     def passed(self) -> Candidate | None:
-        """The boldest candidate that passed; where several support rules were tried, the one that promises most of these."""
+        """The boldest candidate that passed; of several support rules, the one that promises most."""
         boldest = {candidate.rule: candidate for candidate in self.candidates if candidate.passed}
         return min(boldest.values(), key=lambda candidate: candidate.objective, default=None)
 
@@ -133,8 +135,14 @@ class _Fold:
         self.rules = [replace(r, min_count=max(share * r.min_count, min(r.min_count, 1.0))) for r in rules]
         self.errors: FloatArray = np.zeros(mine.n_constraints)  # (m,) expected of all folds together
         self.trouble = ""  # why nothing could be learned
+        self.ready = False  # whether it has a rule that meets the limits
 
-    def begin(self) -> bool:
+    def begun(self) -> "_Fold":
+        """Return it with a rule to begin with, if there is one."""
+        self.ready = self._begin()
+        return self
+
+    def _begin(self) -> bool:
         """Take the strictest rule that leaves the usual room under the limits, or else the loosest that meets them."""
         meets = None
         while self.rules:
@@ -201,8 +209,9 @@ def learn_certified(
     rules = supports if supports is not None else [Support(min_count=least) for least in COUNTS]
     learning, most = learn or TabularLearning(), len(Episodes.of(problem)) // 2
     parts = [_Fold(*part, learning, rules) for part in parts_of(problem, min(folds, most), seed)]
+    parts = list(engine.current().map(_Fold.begun, parts))
     for part in parts:
-        if not part.begin():
+        if not part.ready:
             why = part.trouble or "by what the log supports, no policy meets the limits in some fold of it"
             return CertifiedPolicy((), f"nothing was tried: {why}")
     candidates: list[Candidate] = []
@@ -231,13 +240,13 @@ def _require_sensible(
         )
 
 
-def _path(parts: Sequence[_Fold], margins: Sequence[float]) -> Iterator[tuple[int, float, list[Policy]]]:
+def _path(parts: list[_Fold], margins: Sequence[float]) -> Iterator[tuple[int, float, list[Policy]]]:
     """Yield the policies of all folds, the safest first; what cannot be aimed at is left out."""
     for rule in count():
         for margin in (margin for margin in margins if rule == 0 or margin <= USUAL):
             policies: list[Policy] = []
-            for part in parts:
-                policy = part.learned(margin * part.errors)
+            for place, (part, policy) in enumerate(engine.current().map(partial(_learned, margin=margin), parts)):
+                parts[place] = part
                 if policy is None:
                     break
                 policies.append(policy)
@@ -245,6 +254,11 @@ def _path(parts: Sequence[_Fold], margins: Sequence[float]) -> Iterator[tuple[in
                 yield rule, margin, policies
         if not all(part.loosen() for part in parts):
             return
+
+
+def _learned(part: _Fold, margin: float) -> tuple[_Fold, Policy | None]:
+    """Return the fold with all that it found, and the policy that aims so far under the limits."""
+    return part, part.learned(margin * part.errors)
 
 
 def _judged(
