@@ -84,7 +84,7 @@ def evaluate_fixed_point(
 
 
 def value_at_start(problem: Problem, policy: Policy, q: QFunction, evidence: ActionMask) -> Values:
-    """Average Q(x, policy(x)) over the logged initial states (Alg. 2, output)."""
+    """Average Q(x, policy(x)) over the logged initial states (Algorithm 3, output; C(pi) of Section 2)."""
     states, weights = problem.transitions.initial_states, problem.transitions.initial_weights
     probabilities = probabilities_of(policy, states, problem.transitions.n_actions)
     supported = probabilities * evidence.allowed(states)
@@ -107,7 +107,7 @@ def evaluate_members(problem: Problem, policy: Policy, evidence: ActionMask, fit
 def greedy_targets(
     problem: Problem, costs: FloatArray, worst: float, support: ActionMask
 ) -> Callable[[QFunction | None], FloatArray]:
-    """Return the targets y = c + discount * min_a Q(x', a), the minimum over supported actions (FQI)."""
+    """Return y = c + discount * min_a Q(x', a), the minimum over supported actions (Algorithm 4, line 3)."""
     next_states = problem.transitions.next_states
     allowed = support.allowed(next_states)
     hopeless = ~allowed.any(axis=1)
@@ -140,7 +140,7 @@ def policy_iteration(
     start: Policy | None,
     max_iterations: int = MAX_ITERATIONS,
 ) -> tuple[QFunction, bool]:
-    """Evaluate and improve until the policy stands still (Alg. 5); its Q is then also a fixed point of FQI.
+    """Evaluate and improve until the policy stands still (Algorithm 6); its Q is then also a fixed point of FQI.
 
     costs: (n, 1). Returns the last Q, and whether it stood still (with features it may circle).
     """

@@ -1,4 +1,4 @@
-"""Least-squares temporal differences for Q (Lagoudakis & Parr 2003; Alg. 6 of the paper), for all costs at once."""
+"""LSTDQ, least-squares temporal differences for Q: all costs at once (Lagoudakis & Parr 2003; the paper's Algorithm 7)."""
 
 from dataclasses import dataclass, field
 

@@ -21,7 +21,7 @@ from checkrein.evaluation.refits import fit_influence
 from checkrein.problem.problem import Problem
 from checkrein.protocols import Policy, QFunction
 
-INTERVAL = (0.05, 0.95)  # percentiles of WDR's bootstrap, as in the paper's Algorithm 1
+INTERVAL = (0.05, 0.95)  # percentiles of WDR's bootstrap, as in Thomas & Brunskill's Algorithm 1
 
 
 @dataclass(frozen=True)
