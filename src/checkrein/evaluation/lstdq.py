@@ -1,4 +1,4 @@
-"""LSTDQ, least-squares temporal differences for Q: all costs at once (Lagoudakis & Parr 2003; the paper's Algorithm 7)."""
+"""LSTDQ: temporal differences for Q by least squares (Lagoudakis & Parr 2003; Algorithm 7 of the paper)."""
 
 from dataclasses import dataclass, field
 
