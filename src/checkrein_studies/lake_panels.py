@@ -45,7 +45,7 @@ def play(
 def papers_gaps(
     problem: Problem, played: Sequence[Round], best_response: BestResponse, evaluator: Evaluator
 ) -> FloatArray:
-    """(t,) the paper's gap: L_min is that of one more best response, to the averaged multipliers (Alg. 1, line 9)."""
+    """(t,) the paper's gap: L_min is one more best response, to the averaged multipliers (Algorithm 1, line 5)."""
     total, gaps = np.zeros(problem.n_constraints), []
     rng = np.random.default_rng(0)
     for one in played:

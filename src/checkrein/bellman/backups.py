@@ -12,7 +12,7 @@ from checkrein.protocols import ActionMask, QFunction
 class Greedy:
     """min_a Q(x, a) over the actions that the log supports; a state without any is worth its worst.
 
-    (The target of FQI, Alg. 4 of the paper, and the improvement step of LSPI, Alg. 6.)
+    (The target of FQI, Algorithm 4 of the paper, and the improvement step of LSPI, Algorithm 6.)
     """
 
     support: ActionMask

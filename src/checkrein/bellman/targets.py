@@ -47,7 +47,7 @@ def dynamics_of(problem: Problem, functions: FunctionClass, who: str) -> Dynamic
 def evaluation_targets(problem: Problem, policy: Policy, evidence: ActionMask) -> tuple[FloatArray, Targets]:
     """Return the costs (n, k) that a policy pays at once, and its targets y = c + discount * Q(x', policy(x')).
 
-    (Alg. 3 of the paper, line 3.)
+    (Algorithm 3 of the paper, line 3.)
     """
     next_states = problem.transitions.next_states
     ahead = Supported.of(policy, next_states, evidence, problem.transitions.n_actions)
@@ -76,7 +76,7 @@ def followed_by(problem: Problem, policy: Policy, evidence: ActionMask) -> Calla
 
 
 def value_at_start(problem: Problem, policy: Policy, q: QFunction, evidence: ActionMask) -> Values:
-    """Average Q(x, policy(x)) over the logged initial states (Alg. 3 of the paper, output)."""
+    """Average Q(x, policy(x)) over the logged initial states (Algorithm 3 of the paper, output)."""
     states, weights = problem.transitions.initial_states, problem.transitions.initial_weights
     start = Supported.of(policy, states, evidence, problem.transitions.n_actions)
     mean = weights @ start.value(q(states), problem.worst(policy)) / weights.sum()
@@ -96,7 +96,7 @@ def evaluate_members(problem: Problem, policy: Policy, evidence: ActionMask, fit
 def improvement_targets(problem: Problem, costs: FloatArray, backup: Backup) -> Targets:
     """Return the targets y = c + discount * V(x') of costs (n, 1), V being the backup's: min_a Q(x', a), say.
 
-    (Alg. 4 of the paper, line 3.)
+    (Algorithm 4 of the paper, line 3.)
     """
     rows = problem.transitions
 

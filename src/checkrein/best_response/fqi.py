@@ -1,4 +1,4 @@
-"""Fitted Q iteration (Ernst et al. 2005; Alg. 4 of the paper)."""
+"""Fitted Q iteration (Ernst et al. 2005; Algorithm 4 of the paper)."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""Least-squares policy iteration (Lagoudakis & Parr 2003; Alg. 6 of the paper)."""
+"""Least-squares policy iteration (Lagoudakis & Parr 2003; Algorithm 6 of the paper)."""
 
 from dataclasses import dataclass, field
 

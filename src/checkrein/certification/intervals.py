@@ -99,7 +99,7 @@ def _joint_level(distances: FloatArray, alpha: float) -> float:
 
 
 def bernstein(scores: FloatArray, low: FloatArray, high: FloatArray, alpha: float) -> Interval:
-    """Bound means of values known to lie in [low, high] (k,), from at least two episodes."""
+    """Bound means of values known to lie in [low, high] (k,), from two or more (Maurer & Pontil 2009, Theorem 4)."""
     n = len(scores)
     mean, variance = scores.mean(axis=0), scores.var(axis=0, ddof=1)
     log = np.log(2 / alpha)

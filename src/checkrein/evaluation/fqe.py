@@ -1,4 +1,4 @@
-"""Fitted Q evaluation (Alg. 3 of the paper), for the objective and all constraints in one pass."""
+"""Fitted Q evaluation (Algorithm 3 of the paper), for the objective and all constraints in one pass."""
 
 from dataclasses import dataclass, field
 from typing import cast

@@ -21,7 +21,7 @@ from checkrein.problem import Problem
 from checkrein.problem.episodes import Episodes
 from checkrein.protocols import DirectMethod, Policy, QFunction
 
-INTERVAL = (0.05, 0.95)  # percentiles of WDR's bootstrap, as in the paper's Algorithm 1
+INTERVAL = (0.05, 0.95)  # percentiles of WDR's bootstrap, as in Thomas & Brunskill's Algorithm 1
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ class LinearDynamics:
     def evaluate(
         self, costs: FloatArray, probabilities: Callable[[Array], FloatArray], *, require_contraction: bool
     ) -> LinearQ:
-        """Solve w = b + M_pi w after one pass over the rows (Alg. 7 of the paper)."""
+        """Solve w = b + M_pi w after one pass over the rows (Algorithm 7 of the paper)."""
         recursion = self._recursion(probabilities(self.next_states))
         if require_contraction:
             radius = float(np.abs(np.linalg.eigvals(recursion)).max())

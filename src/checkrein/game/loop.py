@@ -1,4 +1,4 @@
-"""One round after another: multipliers, best response, evaluation, gap (Alg. 1 of the paper)."""
+"""One round after another: multipliers, best response, evaluation, gap (Algorithm 1 of the paper)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
