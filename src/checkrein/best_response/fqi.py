@@ -7,7 +7,6 @@ import numpy as np
 
 from checkrein.base.arrays import FloatArray, require_counts
 from checkrein.base.errors import ArgumentError
-from checkrein.base.storage import LATER
 from checkrein.bellman.iteration import (
     BoundedQ,
     RegressionTask,
@@ -40,7 +39,7 @@ class FQI:
     functions: FunctionClass
     iterations: int | None = None
     support: Support = field(default_factory=Support)
-    conservatism: float = field(default=0.0, metadata=LATER)
+    conservatism: float = 0.0
     watch: Watch | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -7,7 +7,6 @@ import numpy as np
 
 from checkrein.base.arrays import Array, FloatArray, require_counts
 from checkrein.base.errors import ArgumentError
-from checkrein.base.storage import LATER
 from checkrein.bellman.iteration import RegressionTask, Watch, default_iterations, fitted_iteration, judged_on, telling
 from checkrein.bellman.targets import (
     design_of,
@@ -45,7 +44,7 @@ class FQE:
     functions: FunctionClass
     iterations: int | None = None
     support: Support = field(default_factory=Support)
-    last_layer: float | None = field(default=None, metadata=LATER)
+    last_layer: float | None = None
     watch: Watch | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -133,9 +133,9 @@ def _settings(problem: Problem, choices: dict[str, object]) -> dict[str, Any]:
         "format": 1,
         "dataset": problem.dataset.fingerprint,
         "objective": problem.objective,
-        "constraints": [storage.described(constraint) for constraint in problem.constraints],
+        "constraints": [repr(constraint) for constraint in problem.constraints],
         "discount": problem.discount,
-        **{name: storage.described(choice) for name, choice in choices.items()},
+        **{name: repr(choice) for name, choice in choices.items()},
     }
 
 

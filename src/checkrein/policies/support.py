@@ -1,13 +1,13 @@
 """Evidence before choice: which actions the log supports in a state."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from checkrein.base.arrays import Array, BoolArray, FloatArray, frozen
 from checkrein.base.errors import ArgumentError
-from checkrein.base.storage import LATER, storable
+from checkrein.base.storage import storable
 from checkrein.data.dataset import Dataset
 from checkrein.policies.policies import TabularPolicy, rows_of
 from checkrein.problem.problem import Problem
@@ -31,7 +31,7 @@ class Support:
 
     min_count: float = 1
     min_probability: float = 0.01
-    behavior: FunctionClass | None = field(default=None, metadata=LATER)
+    behavior: FunctionClass | None = None
 
     def __post_init__(self) -> None:
         if not (isinstance(self.min_count, int | float) and self.min_count >= 0):

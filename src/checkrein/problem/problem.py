@@ -9,12 +9,13 @@ import numpy as np
 
 from checkrein.base.arrays import FloatArray, frozen
 from checkrein.base.errors import ProblemError
-from checkrein.base.storage import LATER
+from checkrein.base.storage import storable
 from checkrein.data.dataset import Dataset
 
 T = TypeVar("T")
 
 
+@storable
 @dataclass(frozen=True)
 class AtMost:
     """The expected discounted sum of a cost must not exceed a limit.
@@ -26,7 +27,7 @@ class AtMost:
     cost: str
     limit: float
     name: str = ""  # default: the cost's own
-    range: tuple[float, float] | None = field(default=None, metadata=LATER)
+    range: tuple[float, float] | None = None
 
     sign = 1.0
     words = "at most"
@@ -45,6 +46,7 @@ class AtMost:
         object.__setattr__(self, "name", self.name or self.cost)
 
 
+@storable
 @dataclass(frozen=True)
 class AtLeast(AtMost):
     """The expected discounted sum of a cost (a benefit, then) must reach a limit."""

@@ -18,11 +18,10 @@ from checkrein.certification import Certificate
 from checkrein.certification.bounds import BootstrapFQE, EpisodeScoreBound, Method, method_of
 from checkrein.certification.certify import alpha_spent
 from checkrein.certification.looks import FILE, Looks, log_key
-from checkrein.deploy import best_member
 from checkrein.deploy.deployed import ENCODING, SINGLE
 from checkrein.evaluation import FQE
 from checkrein.functions import Neural
-from checkrein.game import Round, Solution, Status, solve
+from checkrein.game import Round, Solution, Status, best_member, solve
 from checkrein.online import CuttingPlane, ExponentiatedGradient, OnlineGradientDescent
 from checkrein.policies.policies import save_policy
 from checkrein.policies.support import Support, behavior_policy
