@@ -130,13 +130,8 @@ def show_card(card: DataCard) -> None:
     costs = Table("cost", "behavior", "+-", "one step", "unit")
     for b in card.behavior:
         error = "" if b.standard_error is None else f"{b.standard_error:.2g}"
-        costs.add_row(
-            escape(b.cost),
-            f"{b.value:.4g}",
-            error,
-            f"{b.lowest:g} to {b.highest:g}",
-            unit_in_words(b.unit, card.discount),
-        )
+        unit = unit_in_words(b.unit, card.discount)
+        costs.add_row(escape(b.cost), f"{b.value:.4g}", error, f"{b.lowest:g} to {b.highest:g}", unit)
     console.print(costs)
     for warning in card.warnings:
         console.print(Text("warning: ", style="yellow") + Text(warning))

@@ -166,14 +166,13 @@ def _trace(goals: Sequence[Goal], rounds: Sequence[Round]) -> Trace:
 
 
 def _members(goals: Sequence[Goal], solution: Solution) -> list[Member]:
-    values = {id(played.policy): _signed(played.values) for played in solution.rounds}
+    signs = np.array([goal.direction.sign for goal in goals])
+    values = {id(played.policy): signs * _signed(played.values) for played in solution.rounds}
     found = zip(solution.policy.members, solution.policy.weights, strict=True)
     return [
         Member(
             weight=float(weight),
-            values={
-                g.name: float(g.direction.sign * v) for g, v in zip(goals, values.get(id(member), []), strict=False)
-            },
+            values={goal.name: float(value) for goal, value in zip(goals, values.get(id(member), []), strict=False)},
         )
         for member, weight in sorted(found, key=lambda pair: -pair[1])
     ]

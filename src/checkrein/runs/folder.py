@@ -1,11 +1,11 @@
 """RunFolder: every file of a run folder, by name; each is written whole or not at all, and read with clear errors."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import polars as pl
-from pydantic import ValidationError
 
 from checkrein.base import storage
 from checkrein.base.errors import DataError, StorageError
@@ -113,8 +113,8 @@ class RunFolder:
         path = self.path / SUMMARY
         text = self._text(path)
         try:
-            return Summary.model_validate_json(text)
-        except ValidationError as reason:
+            return Summary.model_validate(json.loads(text))
+        except ValueError as reason:
             raise DataError(f"{path} is damaged: {str(reason).splitlines()[0]}") from None
 
     def certificate(self) -> Certificate:

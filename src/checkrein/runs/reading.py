@@ -10,7 +10,7 @@ from checkrein.data.encoding import Encoding
 from checkrein.logs.hdf5 import read_hdf5
 from checkrein.logs.minari import read_minari
 from checkrein.logs.table import Columns, Reading, read_table
-from checkrein.runs.problem_file import MINARI, PER_STEP, ProblemFile
+from checkrein.runs.problem_file import MINARI, ProblemFile
 
 
 def read(file: ProblemFile, folder: Path, encoding: Encoding | None = None) -> Reading:
@@ -75,7 +75,7 @@ def objective_of(file: ProblemFile) -> str:
 
 def _in_user_units(file: ProblemFile, dataset: Dataset) -> Dataset:
     """Return the log with costs whose discounted sums are what the user speaks of."""
-    factors = {c.name: 1 - file.learn.discount for c in file.constraint if c.unit == PER_STEP}
+    factors = {c.name: 1 - file.learn.discount for c in file.constraint if c.per_step}
     if file.objective.maximize is not None:
         factors[objective_of(file)] = -1.0
     if not factors:
