@@ -10,7 +10,7 @@ from checkrein.base.errors import ArgumentError, DataError
 from checkrein.data.frames import FrameStack, stack_frames
 from checkrein.data.split import split_episodes
 from checkrein.policies import Support
-from checkrein.problem.episodes import Episodes
+from checkrein.problem import Episodes
 
 RNG = np.random.default_rng(0)
 EPISODES = np.repeat([3, 1, 8, 5], [4, 1, 3, 7])

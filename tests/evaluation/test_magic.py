@@ -8,7 +8,7 @@ from checkrein.evaluation.doubly_robust import corrected
 from checkrein.evaluation.importance import StepSums
 from checkrein.evaluation.magic import _blend, _replicates
 from checkrein.functions.tabular import TabularQ
-from checkrein.problem.episodes import Episodes
+from checkrein.problem import Episodes
 from evaluation.references import exact_q, log_of, policy_near_uniform, problem_of, world
 
 

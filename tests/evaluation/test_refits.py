@@ -10,7 +10,7 @@ from checkrein.evaluation import refits as refits_module
 from checkrein.evaluation.refits import FAINT, Refits, draws
 from checkrein.functions import Linear
 from checkrein.functions.features import OneHot
-from checkrein.problem.episodes import Episodes
+from checkrein.problem import Episodes
 from evaluation.references import log_of, policy_near_uniform, world
 from problems import rows_of
 

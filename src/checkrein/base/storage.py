@@ -20,7 +20,6 @@ from checkrein.base.errors import StorageError
 T = TypeVar("T")
 TREE = "tree.json"
 UNFINISHED = ".tmp"  # what a killed writer leaves behind ends in this
-LATER = {"later": True}  # of a field that settings written before it was there do not have
 _REGISTERED: dict[str, type] = {}
 
 
@@ -45,21 +44,6 @@ def storable(cls: type[T]) -> type[T]:
     """
     _REGISTERED[cls.__name__] = cls
     return cls
-
-
-def described(value: object) -> str:
-    """Return the text that a run is known by: `repr`, but a field that came later is told only where it was set."""
-    if not (is_dataclass(value) and not isinstance(value, type) and _plain(type(value))):
-        return repr(value)
-    shown = [
-        f for f in fields(value) if f.repr and not (f.metadata.get("later") and getattr(value, f.name) == f.default)
-    ]
-    inside = ", ".join(f"{f.name}={described(getattr(value, f.name))}" for f in shown)
-    return f"{type(value).__qualname__}({inside})"
-
-
-def _plain(kind: Any) -> bool:
-    return bool(kind.__dataclass_params__.repr)
 
 
 def save(value: object, path: Path) -> None:

@@ -88,7 +88,7 @@ def fitted_iteration(
     refined: Callable[[QFunction], QFunction] | None = None,
     after: Callable[[int, QFunction], None] | None = None,
 ) -> QFunction:
-    """Fit Q_k to the targets that Q_{k-1} gives, K times (Algorithms 3 and 4 of the paper, lines 2-6; only targets differ).
+    """Fit Q_k to the targets that Q_{k-1} gives, K times (Algorithms 3 and 4 of the paper, which differ in line 3).
 
     allowed: (k,) the least and the largest value that costs allow; `bounded` Q-functions are kept within.
     refined: what to make of each Q before it gives targets; fits go on from Q itself. A fixed point may be solved for

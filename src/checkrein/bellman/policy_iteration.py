@@ -23,7 +23,7 @@ def policy_iteration(
     start: Policy | None,
     max_iterations: int = MAX_ITERATIONS,
 ) -> tuple[QFunction, bool]:
-    """Evaluate and improve until the policy stands still (Algorithm 6 of the paper); its Q is then a fixed point of FQI.
+    """Evaluate and improve until the policy stands still (Algorithm 6 of the paper): a fixed point of FQI.
 
     targets: of improvement by this backup. Returns the last Q, and whether it stood still (with features it may
     circle).

@@ -30,8 +30,7 @@ from checkrein.evaluation.propensities import Propensities, propensities_of
 from checkrein.evaluation.refits import Refits, draws
 from checkrein.functions import Linear, Tabular
 from checkrein.policies import Support
-from checkrein.problem import Problem
-from checkrein.problem.episodes import Episodes
+from checkrein.problem import Episodes, Problem
 from checkrein.protocols import FunctionClass, Policy
 
 Guarantee = Literal["finite-sample", "asymptotic", "heuristic"]

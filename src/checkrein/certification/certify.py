@@ -13,8 +13,7 @@ from checkrein.certification.diagnostics import Check, diagnose, like_episodes, 
 from checkrein.certification.intervals import Interval
 from checkrein.data.dataset import Dataset
 from checkrein.policies import members_of, probabilities_of
-from checkrein.problem import AtMost, Problem
-from checkrein.problem.episodes import Episodes
+from checkrein.problem import AtMost, Episodes, Problem
 from checkrein.protocols import Policy
 
 FIRST = 0.8  # of the permitted error is for the first look at held-out data; all later ones share the rest

@@ -17,8 +17,7 @@ from checkrein.evaluation.refits import Refits
 from checkrein.evaluation.tabular_refits import Occupancy
 from checkrein.functions import Tabular
 from checkrein.policies import Support, members_of, probabilities_of
-from checkrein.problem import Problem
-from checkrein.problem.episodes import Episodes
+from checkrein.problem import Episodes, Problem
 from checkrein.protocols import FunctionClass, Policy
 
 EPISODES = 30  # fewer, or as much as fewer of equal influence, say little of a spread

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from checkrein.best_response import FQI
-from checkrein.cli.progress import plain_costs, progress_line
+from checkrein.cli.progress import plain_goals, progress_line
 from checkrein.cli.shared import app, console, say
 from checkrein.evaluation import FQE
 from checkrein.functions import Tabular
@@ -41,7 +41,7 @@ def demo(
     console.print(
         f"Log: {episodes:,} episodes, {len(dataset):,} transitions, {len(problem.transitions):,} of them distinct.\n"
     )
-    costs = plain_costs(problem)
+    goals = plain_goals(problem)
     with Live(console=console, refresh_per_second=20) as live:
         solution = solve(
             problem,
@@ -51,10 +51,10 @@ def demo(
             tolerance=1e-4,
             max_rounds=50,
             seed=seed,
-            on_round=lambda played: live.update(Text(progress_line(costs, played), overflow="fold")),
+            on_round=lambda played: live.update(Text(progress_line(goals, played), overflow="fold")),
             checkpoint=out,
         )
-        live.update(Text(progress_line(costs, solution.rounds[-1]), overflow="fold"))
+        live.update(Text(progress_line(goals, solution.rounds[-1]), overflow="fold"))
     say(f"\n{solution.explanation}\n")
     console.print(demo_table(mdp, solution, limit, behavior_values=mdp.values(behavior)))
     console.print(

@@ -10,6 +10,7 @@ from rich.table import Table
 from checkrein.base.errors import ArgumentError
 from checkrein.cli.shared import app, console, say
 from checkrein.deploy import export_json, export_onnx, load, rollout
+from checkrein.runs.folder import RunFolder
 
 Run = Annotated[Path, typer.Argument(help="A run folder that `checkrein fit` wrote.")]
 Single = Annotated[bool, typer.Option("--single", help="The best single policy instead of the mixture.")]
@@ -33,7 +34,7 @@ def export(
 ) -> None:
     """Write the policy so that it needs neither checkrein nor Python, checked against ours on random states."""
     deployed = load(run, single=single)
-    path = out or run / f"policy.{form}"
+    path = out or RunFolder(run).export_file(form)
     write = export_json if form is Format.JSON else export_onnx
     write(deployed.policy, deployed.encoding, path)
     say(f"Wrote {path}")

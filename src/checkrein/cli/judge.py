@@ -13,8 +13,8 @@ from checkrein.cli.shared import BROKEN, OK, UNPROVEN, app, console, errors, say
 from checkrein.evaluation import Estimates
 from checkrein.evaluation.propensities import Method
 from checkrein.runs import judge as judging
+from checkrein.runs.folder import RunFolder
 
-TABLE, CALIBRATION = "evaluation.csv", "calibration.csv"
 EXIT = {"pass": OK, "fail": BROKEN, "inconclusive": UNPROVEN}
 STYLE = {"pass": "bold green", "fail": "bold red", "inconclusive": "bold yellow"}
 
@@ -49,13 +49,12 @@ def evaluate(
     chosen = None if estimators is None else [name.strip() for name in estimators.split(",")]
     found = judging.estimate(trial, estimators=chosen, propensities=propensities, temperature=temperature)
     show_estimates(found)
-    folder = run if out is None else out
-    judging.written(found.table(), folder / TABLE)
+    calibration = None if found.propensities is None else found.propensities.calibration()
+    table = RunFolder(run if out is None else out).write_evaluation(found.table(), calibration)
     if found.propensities is not None:
         say(f"Propensities: {found.propensities.source}.")
-        judging.written(found.propensities.calibration(), folder / CALIBRATION)
     which = "held-out part of the run's own log" if trial.own else "log given"
-    say(f"{trial.dataset.first_rows().size:,} episodes of the {which}. Table: {folder / TABLE}")
+    say(f"{trial.dataset.first_rows().size:,} episodes of the {which}. Table: {table}")
 
 
 @app.command()
@@ -73,8 +72,7 @@ def certify(
     show_certificate(certificate)
     for line in trouble:
         errors.print(Text("warning: ", style="yellow") + Text(line))
-    name = "certificate-single.json" if single else "certificate.json" if trial.own else "certificate-new.json"
-    path = run / name if out is None else out
+    path = RunFolder(run).certificate_file(own=trial.own, single=single) if out is None else out
     certificate.write(path)
     say(f"Certificate: {path}")
     raise typer.Exit(EXIT[certificate.verdict])

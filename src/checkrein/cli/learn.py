@@ -17,11 +17,13 @@ from checkrein.cli.judge import show_certificate
 from checkrein.cli.progress import Progress, progress_line
 from checkrein.cli.shared import INFEASIBLE, INTERRUPTED, OK, STOPPED_SHORT, app, console, errors, say
 from checkrein.game import Round, Status
-from checkrein.game.checkpoint import ROUNDS
 from checkrein.logs.card import DataCard
 from checkrein.logs.first_version import first_version
 from checkrein.report.model import Estimate, Summary
+from checkrein.report.words import unit_in_words
 from checkrein.runs import fit as fitting
+from checkrein.runs.folder import RunFolder
+from checkrein.runs.prepare import prepare
 from checkrein_studies import icu
 
 EXIT = {Status.CONVERGED: OK, Status.INFEASIBLE: INFEASIBLE}
@@ -59,7 +61,7 @@ def init(
 @app.command()
 def inspect(problem: ProblemPath, strict: Strict = False) -> None:
     """Show the data card of a log, before anything is learned."""
-    show_card(fitting.prepare(problem, strict=strict).card)
+    show_card(prepare(problem, strict=strict).card)
 
 
 @app.command()
@@ -70,9 +72,9 @@ def fit(
     strict: Strict = False,
 ) -> None:
     """Learn a policy within the limits, judge it on held-out episodes, and write a report."""
-    if not resume and (out / ROUNDS).exists():
+    if not resume and RunFolder(out).holds_rounds:
         raise DataError(f"{out} holds a run already: pass --resume to take it up, or choose another --out")
-    prepared = fitting.prepare(problem, strict=strict)
+    prepared = prepare(problem, strict=strict)
     for warning in prepared.card.warnings:
         errors.print(Text("warning: ", style="yellow") + Text(warning))
     command = shlex.join(["checkrein", "fit", str(problem), "--out", str(out)])
@@ -81,7 +83,7 @@ def fit(
         with Live(progress, console=console, refresh_per_second=10):
 
             def show(played: Round) -> None:
-                progress.line = progress_line(prepared.costs, played)
+                progress.line = progress_line(prepared.goals, played)
 
             solution, summary = fitting.fit(prepared, out, command=command, on_round=show, tell=progress.tell)
             progress.tell("")
@@ -91,14 +93,15 @@ def fit(
     show_summary(summary)
     if summary.certificate is not None:
         show_certificate(summary.certificate)
-    say(f"Report: {out / fitting.REPORT}")
+    say(f"Report: {RunFolder(out).report_file}")
     raise typer.Exit(EXIT.get(solution.status, STOPPED_SHORT))
 
 
 @app.command()
 def report(run: Annotated[Path, typer.Argument(help="A run folder that `checkrein fit` wrote.")]) -> None:
     """Make the report of a finished run again."""
-    say(f"Report: {fitting.write_report(run, fitting.read_summary(run))}")
+    folder = RunFolder(run)
+    say(f"Report: {fitting.write_report(folder, folder.summary())}")
 
 
 def show_card(card: DataCard) -> None:
@@ -127,7 +130,8 @@ def show_card(card: DataCard) -> None:
     costs = Table("cost", "behavior", "+-", "one step", "unit")
     for b in card.behavior:
         error = "" if b.standard_error is None else f"{b.standard_error:.2g}"
-        costs.add_row(escape(b.cost), f"{b.value:.4g}", error, f"{b.lowest:g} to {b.highest:g}", b.unit)
+        unit = unit_in_words(b.unit, card.discount)
+        costs.add_row(escape(b.cost), f"{b.value:.4g}", error, f"{b.lowest:g} to {b.highest:g}", unit)
     console.print(costs)
     for warning in card.warnings:
         console.print(Text("warning: ", style="yellow") + Text(warning))

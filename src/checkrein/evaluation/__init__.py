@@ -10,7 +10,7 @@ from checkrein.evaluation.lstdq import LSTDQ
 from checkrein.evaluation.magic import Magic
 from checkrein.evaluation.model_based import TabularModel
 from checkrein.evaluation.propensities import Propensities, propensities_of, soften
-from checkrein.problem.episodes import Episodes
+from checkrein.problem import Episodes
 
 __all__ = [
     "FQE",

@@ -21,8 +21,7 @@ from checkrein.evaluation.importance import (
 )
 from checkrein.evaluation.propensities import Propensities
 from checkrein.policies import members_of, probabilities_of
-from checkrein.problem import Problem
-from checkrein.problem.episodes import Episodes
+from checkrein.problem import Episodes, Problem
 from checkrein.protocols import DirectMethod, Policy, QFunction
 
 FOLDS = 5

@@ -22,8 +22,7 @@ from checkrein.evaluation.model_based import TabularModel
 from checkrein.evaluation.propensities import Method, Propensities, propensities_of, soften
 from checkrein.evaluation.refits import fit_influence
 from checkrein.functions import Linear, Tabular
-from checkrein.problem import AtMost, Problem
-from checkrein.problem.episodes import Episodes
+from checkrein.problem import AtMost, Episodes, Problem
 from checkrein.protocols import Evaluator, FunctionClass, Policy
 
 

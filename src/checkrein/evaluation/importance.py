@@ -13,8 +13,7 @@ from checkrein.base.arrays import FloatArray, IntArray
 from checkrein.evaluation.estimate import Estimate
 from checkrein.evaluation.propensities import Propensities
 from checkrein.policies import behavior_policy, members_of, probabilities_of
-from checkrein.problem import Problem
-from checkrein.problem.episodes import Episodes
+from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
 
 

@@ -7,8 +7,7 @@ from checkrein.base.errors import DivergenceError
 from checkrein.evaluation.starts import Starts
 from checkrein.functions import Linear
 from checkrein.policies import Supported
-from checkrein.problem import Problem
-from checkrein.problem.episodes import Episodes
+from checkrein.problem import Episodes, Problem
 from checkrein.protocols import ActionMask, Policy
 
 

@@ -1,4 +1,4 @@
-"""Least-squares temporal differences for Q (Lagoudakis & Parr 2003; Algorithm 7 of the paper), for all costs at once."""
+"""Least-squares temporal differences for Q (Lagoudakis & Parr 2003; Algorithm 7 of the paper), all costs at once."""
 
 from dataclasses import dataclass, field
 

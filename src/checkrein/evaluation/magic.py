@@ -17,8 +17,7 @@ from checkrein.evaluation.estimate import Estimate
 from checkrein.evaluation.importance import StepSums, concentration, importance_weights
 from checkrein.evaluation.propensities import Propensities
 from checkrein.evaluation.refits import fit_influence
-from checkrein.problem import Problem
-from checkrein.problem.episodes import Episodes
+from checkrein.problem import Episodes, Problem
 from checkrein.protocols import DirectMethod, Policy, QFunction
 
 INTERVAL = (0.05, 0.95)  # percentiles of WDR's bootstrap, as in Thomas & Brunskill's Algorithm 1

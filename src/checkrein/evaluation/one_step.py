@@ -20,8 +20,7 @@ from checkrein.base.arrays import BoolArray, FloatArray, IntArray
 from checkrein.base.errors import ArgumentError
 from checkrein.evaluation.starts import Starts
 from checkrein.policies import Support, Supported, members_of, probabilities_of
-from checkrein.problem import Problem
-from checkrein.problem.episodes import Episodes
+from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
 
 BLOCKS = 10  # of judging episodes, each corrected by the others

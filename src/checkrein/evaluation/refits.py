@@ -15,8 +15,7 @@ from checkrein.evaluation.linear_refits import LinearRefit
 from checkrein.evaluation.tabular_refits import Occupancy, TabularRefit
 from checkrein.functions import Linear, Tabular
 from checkrein.policies import Support, members_of
-from checkrein.problem import Problem
-from checkrein.problem.episodes import Episodes
+from checkrein.problem import Episodes, Problem
 from checkrein.protocols import FunctionClass, Policy
 
 CHUNK = 1 << 20  # numbers that a block of replicates may take

@@ -9,8 +9,7 @@ from checkrein.base.arrays import FloatArray, IntArray
 from checkrein.bellman.termination import GIVEN_UP, circle_apart
 from checkrein.evaluation.starts import Starts
 from checkrein.policies import Supported, probabilities_of
-from checkrein.problem import Problem
-from checkrein.problem.episodes import Episodes
+from checkrein.problem import Episodes, Problem
 from checkrein.protocols import ActionMask, Policy
 
 

@@ -132,10 +132,10 @@ def _settings(problem: Problem, choices: dict[str, object]) -> dict[str, Any]:
     return {
         "format": 1,
         "dataset": problem.dataset.fingerprint,
-        "objective": storage.described(problem.objective),
-        "constraints": [storage.described(constraint) for constraint in problem.constraints],
+        "objective": repr(problem.objective),
+        "constraints": [repr(constraint) for constraint in problem.constraints],
         "discount": problem.discount,
-        **{name: storage.described(choice) for name, choice in choices.items()},
+        **{name: repr(choice) for name, choice in choices.items()},
     }
 
 

@@ -11,7 +11,7 @@ from checkrein.report.figures import Figure, figures
 from checkrein.report.model import Differences, Member, StateDifference, Summary
 from checkrein.report.templates import environment
 from checkrein.report.verdict import GUARANTEES, LEVELS
-from checkrein.report.words import SIGNS, breach, number, percent, percentage, sentence
+from checkrein.report.words import SIGNS, breach, number, percent, percentage, sentence, unit_in_words
 
 _MOST_MEMBERS = 20  # rows of the table of members, the heaviest first
 _MOST_STATES = 12  # rows of the table of states
@@ -39,6 +39,7 @@ def _environment() -> Environment:
     made = environment("checkrein.report")
     made.filters |= {"number": number, "percent": percent, "percentage": percentage, "sentence": sentence}
     made.globals |= {"breach": breach, "signs": SIGNS, "levels": LEVELS, "guarantees": GUARANTEES}
+    made.globals["unit_in_words"] = unit_in_words
     made.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     return made
 

@@ -36,8 +36,7 @@ from checkrein.functions import Tabular
 from checkrein.game import Round, Solution, Status, solve
 from checkrein.online import CuttingPlane
 from checkrein.policies import MixturePolicy, Support, members_of
-from checkrein.problem import Problem
-from checkrein.problem.episodes import Episodes
+from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
 from checkrein.selection.folds import parts_of, require_folds, tightened
 

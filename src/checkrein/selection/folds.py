@@ -7,8 +7,7 @@ import numpy as np
 from checkrein.base.arrays import FloatArray, require_counts
 from checkrein.base.errors import ArgumentError
 from checkrein.evaluation.doubly_robust import folds_of
-from checkrein.problem import AtMost, Problem
-from checkrein.problem.episodes import Episodes
+from checkrein.problem import AtMost, Episodes, Problem
 
 
 def require_folds(problem: Problem, folds: int, confidence: float) -> None:

@@ -14,8 +14,7 @@ from checkrein.base.arrays import FloatArray, require_counts
 from checkrein.base.errors import ArgumentError, DivergenceError, EndlessPolicyError
 from checkrein.certification.bounds import Method, method_of
 from checkrein.policies import Support
-from checkrein.problem import AtMost, Problem
-from checkrein.problem.episodes import Episodes
+from checkrein.problem import AtMost, Episodes, Problem
 from checkrein.protocols import Policy
 from checkrein.selection.folds import parts_of, require_folds, tightened
 

@@ -8,7 +8,8 @@ import numpy as np
 from checkrein.base.arrays import FloatArray, frozen
 from checkrein.base.errors import ArgumentError, ProblemError
 from checkrein.functions import LinearQ, TabularQ
-from checkrein.game import Round, Solution
+from checkrein.game.loop import Round
+from checkrein.game.solution import Solution
 from checkrein.policies import GreedyPolicy, members_of
 from checkrein.problem import Problem
 from checkrein.protocols import Policy
