@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from checkrein.base.arrays import FloatArray
+from checkrein.reproduction import COLOURS, Claim, Findings, Picture, Table, label_ends, panels
 from checkrein_studies.cmdp_protocol import COST
-from checkrein_studies.drawing import COLOURS, label_ends, panels
-from checkrein_studies.study import Claim, Findings, Picture, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

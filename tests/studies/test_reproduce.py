@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from checkrein_studies import reproduce
-from checkrein_studies.drawing import panels
-from checkrein_studies.study import Claim, Findings, Picture, Table, each
+from checkrein.reproduction import panels
+from checkrein.reproduction import Claim, Findings, Picture, Table, each
 from cli.commands import checkrein_command
 
 NAMES = list(reproduce.STUDIES)

@@ -3,12 +3,13 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from checkrein.game import Round
-from checkrein.problem.problem import Problem
-from checkrein.report.summary import Cost
+if TYPE_CHECKING:
+    from checkrein import Problem, Round
+    from checkrein.report.summary import Cost
 
 
 @dataclass
@@ -29,13 +30,15 @@ class Progress:
         return Text("\n".join(filter(None, [self.line, waiting])), overflow="fold", no_wrap=False)
 
 
-def plain_costs(problem: Problem) -> list[Cost]:
+def plain_costs(problem: "Problem") -> "list[Cost]":
     """Return the problem's costs shown as they are: discounted sums, in the user's signs."""
+    from checkrein.report.summary import Cost
+
     shown = [Cost(problem.objective or "", "minimise", "sum", 1.0)]
     return shown + [Cost(c.name, c.words, "sum", c.sign, c.limit) for c in problem.constraints]
 
 
-def progress_line(costs: Sequence[Cost], played: Round) -> str:
+def progress_line(costs: "Sequence[Cost]", played: "Round") -> str:
     """Return round, gap, objective, each constraint against its limit, multipliers."""
     parts = [f"round {played.index}", f"gap {played.gap:.2e}"]
     parts.append(f"{costs[0].name} {costs[0].factor * played.mixture.objective:.5f}")

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 
 from checkrein.base.arrays import Array, BoolArray, FloatArray, frozen
 from checkrein.base.errors import ArgumentError
@@ -150,6 +149,8 @@ class BehaviorMask:
         if logged.size == 1:
             intercepts[logged] = 0.0
         else:
+            from sklearn.linear_model import LogisticRegression  # noqa: PLC0415  # slow to import
+
             model = LogisticRegression(max_iter=500)
             model.fit((states - centre) / scale, dataset.actions, sample_weight=dataset.weights)
             two = logged.size == 2  # then scikit-learn keeps only the log-odds of the second
