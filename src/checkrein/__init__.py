@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from checkrein.base.storage import storable
     from checkrein.bellman.iteration import Iteration, Watch
     from checkrein.best_response import FQI, LSPI
-    from checkrein.certification import Certificate, certify
+    from checkrein.certification import Certificate
+    from checkrein.certification.certify import certify
     from checkrein.data.dataset import Dataset
     from checkrein.data.frames import FrameStack, stack_frames
     from checkrein.deploy import load_policy
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
         Tabular,
         Trees,
     )
-    from checkrein.game import Round, Solution, Status, rounds, solve
+    from checkrein.game import Round, Solution, Status, rounds
+    from checkrein.game.solve import solve
     from checkrein.logs.hdf5 import read_hdf5
     from checkrein.logs.minari import read_minari
     from checkrein.logs.stream import read_compressed
@@ -139,7 +141,7 @@ _MODULES = {  # where each public name is from; type checkers read the same from
     "Trees": "checkrein.functions",
     "Values": "checkrein.problem.problem",
     "Watch": "checkrein.bellman.iteration",
-    "certify": "checkrein.certification",
+    "certify": "checkrein.certification.certify",
     "evaluate": "checkrein.evaluation",
     "learn_certified": "checkrein.selection.fixed_sequence",
     "load_policy": "checkrein.deploy",
@@ -149,7 +151,7 @@ _MODULES = {  # where each public name is from; type checkers read the same from
     "read_minari": "checkrein.logs.minari",
     "rounds": "checkrein.game",
     "save_policy": "checkrein.policies.policies",
-    "solve": "checkrein.game",
+    "solve": "checkrein.game.solve",
     "stack_frames": "checkrein.data.frames",
     "storable": "checkrein.base.storage",
 }
