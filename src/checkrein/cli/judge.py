@@ -28,6 +28,16 @@ Data = Annotated[
 Single = Annotated[bool, typer.Option("--single", help="Judge the best single policy, not the mixture.")]
 
 
+def _propensity_method(name: str | None) -> str | None:
+    """Refuse a name that is none before the log is read; the names are looked up here because `--help` need not."""
+    if name is not None:
+        from checkrein.evaluation.propensities import METHODS
+
+        if name not in METHODS:
+            raise typer.BadParameter(f"{name!r} is not one of {', '.join(METHODS)}")
+    return name
+
+
 @app.command()
 def evaluate(
     run: Run,
@@ -38,7 +48,10 @@ def evaluate(
     ] = None,
     propensities: Annotated[
         str | None,
-        typer.Option(help="logged, counts, logistic or trees. Default: logged; else counts, or logistic of features."),
+        typer.Option(
+            help="logged, counts, logistic or trees. Default: logged; else counts, or logistic of features.",
+            callback=_propensity_method,
+        ),
     ] = None,
     temperature: Annotated[
         float | None, typer.Option(help="Where episodes are weighed, value the softmin of greedy policies.")
@@ -50,7 +63,7 @@ def evaluate(
 
     trial = judging.open_trial(run, data, single=single)
     chosen = None if estimators is None else [name.strip() for name in estimators.split(",")]
-    method = cast("Method | None", propensities)  # which the estimate checks
+    method = cast("Method | None", propensities)
     found = judging.estimate(trial, estimators=chosen, propensities=method, temperature=temperature)
     show_estimates(found)
     folder = run if out is None else out
