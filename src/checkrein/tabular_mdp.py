@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import scipy  # its parts are loaded when first used
 from scipy import sparse
-from scipy.optimize import linprog
 
 from checkrein.base.arrays import BoolArray, FloatArray, IntArray, frozen, require_counts
 from checkrein.base.errors import ArgumentError, ProblemError
@@ -110,7 +110,7 @@ class TabularMDP:
         arriving = sparse.csr_array(self.transitions[states, actions].T)
         sums = {name: cost[states, actions] for name, cost in self.costs.items()}
         size = {name: float(np.abs(column).max()) or 1.0 for name, column in sums.items()}
-        found = linprog(
+        found = scipy.optimize.linprog(
             sums[objective] / size[objective],
             A_eq=leaving - self.discount * arriving,
             b_eq=self.initial,

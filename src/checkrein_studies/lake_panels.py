@@ -11,9 +11,8 @@ import numpy as np
 from checkrein import AtMost, Dataset, Problem, Round, TabularMDP, TabularPolicy, evaluate, rounds
 from checkrein.base.arrays import FloatArray
 from checkrein.protocols import BestResponse, Evaluator, OnlineLearner, Policy
+from checkrein.reproduction import COLOURS, DASHES, Picture, Table, label_ends, panels
 from checkrein_studies import frozen_lake
-from checkrein_studies.drawing import COLOURS, DASHES, label_ends, panels
-from checkrein_studies.study import Picture, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from scipy import stats
+import scipy  # its parts are loaded when first used
 
 from checkrein.base.arrays import FloatArray, require_counts, require_positive
 from checkrein.base.errors import ArgumentError
@@ -323,8 +323,8 @@ def _accelerated(values: FloatArray, influence: FloatArray, replicates: FloatArr
     """(k,) the bias-corrected and accelerated quantile of replicates (B, k) (Efron 1987)."""
     count = len(replicates)
     below = np.clip((replicates < values).mean(axis=0), 0.5 / count, 1 - 0.5 / count)
-    shift, wanted = stats.norm.ppf(below), stats.norm.ppf(level)
+    shift, wanted = scipy.stats.norm.ppf(below), scipy.stats.norm.ppf(level)
     squares = (influence**2).sum(axis=0) ** 1.5
     speed = np.divide((influence**3).sum(axis=0), 6 * squares, out=np.zeros_like(squares), where=squares > 0)
-    levels = stats.norm.cdf(shift + (shift + wanted) / np.maximum(1 - speed * (shift + wanted), 1e-3))
+    levels = scipy.stats.norm.cdf(shift + (shift + wanted) / np.maximum(1 - speed * (shift + wanted), 1e-3))
     return np.array([np.quantile(column, at) for column, at in zip(replicates.T, levels, strict=True)])

@@ -7,7 +7,7 @@ Asymptotic: Student's t, and the studentised bootstrap, which allows for skewnes
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+import scipy  # its parts are loaded when first used
 
 from checkrein.base.arrays import FloatArray
 from checkrein.base.errors import ArgumentError
@@ -51,7 +51,7 @@ def johnson_t(influence: FloatArray, estimates: FloatArray, weights: FloatArray,
 
 
 def _quantile(weights: FloatArray, alpha: float) -> float:
-    return float(stats.t.ppf(1 - alpha, max(weights.sum() ** 2 / (weights @ weights) - 1, 1.0)))
+    return float(scipy.stats.t.ppf(1 - alpha, max(weights.sum() ** 2 / (weights @ weights) - 1, 1.0)))
 
 
 def studentised(
@@ -68,7 +68,7 @@ def studentised(
     theirs = np.maximum(replicate_errors, NO_SPREAD * errors)  # one without spread is as far away as can be
     distances = np.divide(replicates - estimates, theirs, out=np.zeros_like(replicates), where=varies)
     wanted, shown = alpha / varies.sum(), BEYOND / len(replicates)
-    stretch = 1.0 if wanted >= shown else float(stats.norm.ppf(wanted) / stats.norm.ppf(shown))
+    stretch = 1.0 if wanted >= shown else float(scipy.stats.norm.ppf(wanted) / scipy.stats.norm.ppf(shown))
     alpha = max(alpha, shown * varies.sum())  # what lies further out is as far as a normal tail of the same width
     below = _joint_level(distances[:, varies], alpha)
     above = _joint_level(-distances[:, varies], alpha)
@@ -94,7 +94,7 @@ def bootstrap_t(scores: FloatArray, weights: FloatArray, drawn: FloatArray, alph
 def _joint_level(distances: FloatArray, alpha: float) -> float:
     """Return the level of each column at which the lowest `alpha` of replicates lie under any of their quantiles."""
     count, k = distances.shape
-    ranks = (stats.rankdata(distances, axis=0) - 0.5) / count
+    ranks = (scipy.stats.rankdata(distances, axis=0) - 0.5) / count
     return float(np.clip(np.quantile(ranks.min(axis=1), alpha), alpha / k, alpha))
 
 

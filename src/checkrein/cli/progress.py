@@ -3,12 +3,13 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from checkrein.game import Round
-from checkrein.problem import Problem
-from checkrein.problem.goals import Direction, Goal
+if TYPE_CHECKING:
+    from checkrein import Problem, Round
+    from checkrein.problem.goals import Goal
 
 
 @dataclass
@@ -29,13 +30,17 @@ class Progress:
         return Text("\n".join(filter(None, [self.line, waiting])), overflow="fold", no_wrap=False)
 
 
-def plain_goals(problem: Problem) -> list[Goal]:
+def plain_goals(problem: "Problem") -> "list[Goal]":
     """Return the problem's goals as they are: of discounted sums, the objective minimised."""
+    from checkrein.problem.goals import Direction, Goal
+
     return [Goal(problem.objective_name or "", Direction.MINIMISE), *(Goal.of(c) for c in problem.constraints)]
 
 
-def progress_line(goals: Sequence[Goal], played: Round) -> str:
+def progress_line(goals: "Sequence[Goal]", played: "Round") -> str:
     """Return round, gap, objective, each constraint against its limit, multipliers."""
+    from checkrein.problem.goals import Direction
+
     parts = [f"round {played.index}", f"gap {played.gap:.2e}"]
     parts.append(f"{goals[0].name} {goals[0].direction.sign * played.mixture.objective:.5f}")
     for goal, value, price in zip(goals[1:], played.mixture.constraints, played.multipliers, strict=True):

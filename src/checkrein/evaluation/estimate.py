@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from scipy import stats
+import scipy  # its parts are loaded when first used
 
 from checkrein.base.arrays import FloatArray
 from checkrein.evaluation.propensities import Propensities
@@ -44,7 +44,7 @@ class Estimate:
         if self.weights is None or np.isnan(errors).all():
             return errors, errors
         freedom = self.weights.sum() ** 2 / (self.weights @ self.weights) - 1
-        width = errors * float(stats.t.ppf((1 + confidence) / 2, freedom))
+        width = errors * float(scipy.stats.t.ppf((1 + confidence) / 2, freedom))
         return self.values - width, self.values + width
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import scipy  # its parts are loaded when first used
 from scipy import sparse
-from scipy.optimize import nnls
 
 from checkrein.base.arrays import FloatArray, IntArray, require_counts
 from checkrein.evaluation.doubly_robust import FOLDS, Corrected, corrected, require_folds
@@ -111,5 +111,7 @@ def _blend(deviations: FloatArray, bias: FloatArray) -> FloatArray:
     sizes, directions = np.linalg.eigh(matrix)
     root = np.sqrt(np.maximum(sizes, 0.0))[:, None] * directions.T
     size = max(float(np.sqrt(sizes[-1])), np.finfo(float).tiny) if sizes[-1] > 0 else 1.0
-    found, _ = nnls(np.vstack([root / size, np.ones((1, bias.size))]), np.append(np.zeros(bias.size), 1.0))
+    found, _ = scipy.optimize.nnls(
+        np.vstack([root / size, np.ones((1, bias.size))]), np.append(np.zeros(bias.size), 1.0)
+    )
     return np.asarray(found / found.sum())

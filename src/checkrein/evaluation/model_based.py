@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import linalg
 
 from checkrein.base.arrays import FloatArray
 from checkrein.base.errors import ArgumentError
@@ -38,6 +37,8 @@ class TabularModel:
 
     def _values(self, problem: Problem, policy: Policy) -> FloatArray:
         """(1 + m,) of a policy that is not a mixture."""
+        from scipy.sparse import linalg  # noqa: PLC0415  # slow to import
+
         rows = problem.transitions
         if rows.n_states is None:
             raise ArgumentError("a tabular model needs finite states (one column of integers): use FQE(Linear(...))")

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg, sparse
+import scipy  # its parts are loaded when first used
+from scipy import sparse
 
 from checkrein.base.arrays import BoolArray, FloatArray, IntArray
 from checkrein.base.errors import ArgumentError
@@ -121,11 +122,11 @@ class _Member:
         state = np.repeat(np.arange(n_states), n_actions)
         choice = sparse.csr_array((supported.ravel(), (state, np.arange(state.size))), shape=(n_states, state.size))
         self.tables, self.policy = tables, policy
-        self.chain: Any = linalg.lu_factor(np.eye(n_states) - (choice @ tables.moves).toarray())
-        solved = linalg.lu_solve(self.chain, np.column_stack([choice @ costs.immediate, unsupported_mass]))
+        self.chain: Any = scipy.linalg.lu_factor(np.eye(n_states) - (choice @ tables.moves).toarray())
+        solved = scipy.linalg.lu_solve(self.chain, np.column_stack([choice @ costs.immediate, unsupported_mass]))
         self.values = _with_worst(solved[:, :-1], solved[:, -1:], unsupported_mass, costs)  # (S, k)
         self.q = costs.immediate + tables.moves @ self.values  # (S A, k)
-        self.occupancy = linalg.lu_solve(self.chain, tables.initial_distribution, trans=1)  # (S,)
+        self.occupancy = scipy.linalg.lu_solve(self.chain, tables.initial_distribution, trans=1)  # (S,)
         self.choice_ratio = np.divide(
             supported.ravel(), tables.counts, out=np.zeros(state.size), where=tables.counts > 0
         )
@@ -182,9 +183,9 @@ class _Corrections:
         gain = (gains.sum(axis=0) - gains) / others[:, None, None]  # (blocks, S, k) of the other blocks
         flow = (flows.sum(axis=0) - flows) / others[:, None]  # (blocks, S)
         flat = gain.transpose(1, 0, 2).reshape(n_states, -1)
-        ahead = linalg.lu_solve(self.member.chain, flat)  # (S, blocks k)
+        ahead = scipy.linalg.lu_solve(self.member.chain, flat)  # (S, blocks k)
         later, ahead = (tables.moves @ ahead).reshape(-1, count, k), ahead.reshape(n_states, count, k)
-        occupancy = linalg.lu_solve(self.member.chain, flow.T, trans=1)  # (S, blocks) beyond those expected
+        occupancy = scipy.linalg.lu_solve(self.member.chain, flow.T, trans=1)  # (S, blocks) beyond those expected
         arrivals = log.continuation[:, None] * ahead[log.next_states, rows] - later[self.pair, rows]
         mine = log.sums(self.density_ratio[:, None] * arrivals)
         if self.starts.own:

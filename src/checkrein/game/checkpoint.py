@@ -10,6 +10,8 @@ import numpy as np
 from checkrein.base import storage
 from checkrein.base.arrays import frozen
 from checkrein.base.errors import CheckpointError
+from checkrein.bellman import iteration  # noqa: F401  # its classes may be read back, and are known once imported
+from checkrein.functions import tabular  # noqa: F401  # so may all of this room
 from checkrein.game.loop import Play, Round
 from checkrein.game.solution import Solution
 from checkrein.policies import save_policy

@@ -5,7 +5,6 @@ from typing import Any
 
 from jinja2 import Environment
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
 from checkrein.report.figures import Figure, figures
 from checkrein.report.model import Differences, Member, StateDifference, Summary
@@ -19,6 +18,8 @@ _MOST_STATES = 12  # rows of the table of states
 
 def page(summary: Summary) -> str:
     """Return the report of a run as HTML: self-contained, light and dark, for screen, phone and paper."""
+    from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]  # noqa: PLC0415  # slow to import
+
     plots = figures(summary)
     return (
         _environment()

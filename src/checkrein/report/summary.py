@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.tree import DecisionTreeClassifier, export_text
 
 from checkrein.base.arrays import FloatArray
 from checkrein.certification.certificate import Certificate
@@ -228,6 +227,8 @@ def _by_state(dataset: Dataset, policy: MixturePolicy) -> tuple[list[StateDiffer
 
 def _surrogate(dataset: Dataset, states: FloatArray, actions: np.ndarray) -> tuple[str, float]:
     """Return a small tree that does mostly what the policy does, as text, and how often it does."""
+    from sklearn.tree import DecisionTreeClassifier, export_text  # noqa: PLC0415  # slow to import
+
     flat = np.asarray(states).reshape(len(states), -1)
     names = dataset.encoding.features if dataset.encoding is not None else [f"x{i}" for i in range(flat.shape[1])]
     tree = DecisionTreeClassifier(max_depth=TREE_DEPTH, min_samples_leaf=max(1, len(flat) // 100), random_state=0)
