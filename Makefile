@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check
 
-.PHONY: help demo test lint check bench clean
+.PHONY: help demo test test-all lint check bench clean
 help:
 	@echo "make demo   solve a constrained FrozenLake from logs and show what came out"
-	@echo "make test   run the tests"
-	@echo "make check  ruff, mypy, import-linter, tests"
+	@echo "make test   run the tests, but for the slow ones"
+	@echo "make test-all  run every test: statistics, studies, browsers, long fuzzing too"
+	@echo "make check  ruff, mypy, import-linter, make test"
 	@echo "make bench  run the benchmarks"
 
 $(BIN)/python:
@@ -29,6 +30,9 @@ demo: $(VENV)/.runtime
 	$(BIN)/checkrein demo --out demo-run
 
 test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-all: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2
 
 check: lint test

@@ -33,3 +33,13 @@ def evaluate(dataset, policy, discount, sweeps=4000):
 def least_lagrangians(objectives, violations, visited):
     """(s,) min over all policies at each multiplier, by the definition."""
     return [min(c + lam @ v for c, v in zip(objectives, violations, strict=True)) for lam in visited]
+
+
+def least_cost(dataset, mix, discount, sweeps=2000):
+    """The least expected sum of `costs @ mix` over policies that only take logged actions, by value iteration."""
+    costs, moves, logged = empirical_mdp(dataset)
+    values = np.zeros(dataset.n_states)
+    for _ in range(sweeps):
+        q = np.where(logged, costs @ mix + discount * moves @ values, np.inf)
+        values = np.where(logged.any(axis=1), q.min(axis=1), 0.0)
+    return dataset.initial_weights @ values[dataset.initial_states] / dataset.initial_weights.sum()

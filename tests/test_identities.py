@@ -25,7 +25,7 @@ from problems import PLAYERS, binding_limits, exact_problem, problem_of, random_
 
 RNG = np.random.default_rng(0)
 seeds = st.integers(0, 10_000)
-some = settings(max_examples=25, deadline=None)
+some = settings(max_examples=10, deadline=None)
 
 
 def values(evaluator, problem, policy):

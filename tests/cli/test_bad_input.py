@@ -181,18 +181,31 @@ def test_strict_makes_a_warning_an_error(tmp_path):
 field = st.text(alphabet="01-.,;\"'\naé\x00 \t%=[]", max_size=6)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(place=st.integers(0, 5), column=st.integers(0, 6), value=field)
-def test_whatever_stands_in_a_cell_there_is_no_traceback(place, column, value, tmp_path):
-    cells = ROWS[place].split(",")
-    cells[column] = value
-    done = attempt(tmp_path, log=rows((place, ",".join(cells))).encode())
-    assert done.code in (0, 2, 3, 4)
-    for path in (tmp_path / "run").rglob("*.*"):
-        path.unlink()
+def long_fuzz(examples):
+    """A few examples in every run, many in the slow one."""
+    return settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def any_cell(examples):
+    @long_fuzz(examples)
+    @given(place=st.integers(0, 5), column=st.integers(0, 6), value=field)
+    def attempted(tmp_path, place, column, value):
+        cells = ROWS[place].split(",")
+        cells[column] = value
+        done = attempt(tmp_path, log=rows((place, ",".join(cells))).encode())
+        assert done.code in (0, 2, 3, 4)
+        for path in (tmp_path / "run").rglob("*.*"):
+            path.unlink()
+
+    return attempted
+
+
+@pytest.mark.parametrize("examples", [20, pytest.param(150, marks=pytest.mark.slow)])
+def test_whatever_stands_in_a_cell_there_is_no_traceback(examples, tmp_path):
+    any_cell(examples)(tmp_path)
+
+
+@long_fuzz(100)
 @given(line=st.integers(0, len(PROBLEM.splitlines()) - 1), value=field)
 def test_whatever_stands_in_a_problem_file_there_is_no_traceback(line, value, tmp_path):
     lines = PROBLEM.splitlines()

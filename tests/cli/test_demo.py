@@ -3,6 +3,7 @@ import subprocess
 import sys
 
 import checkrein
+from cli.commands import checkrein_command
 
 
 def command(*arguments):
@@ -19,19 +20,19 @@ def test_the_demo_shows_the_four_policies_and_writes_a_run_folder(tmp_path):
 
 
 def test_a_folder_of_another_run_is_one_message_and_exit_code_two(tmp_path):
-    command("demo", "--out", str(tmp_path), "--episodes", "200")
-    done = command("demo", "--out", str(tmp_path), "--episodes", "300")
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: ")
-    assert "holds another run" in done.stderr
-    assert "Traceback" not in done.stderr
+    checkrein_command("demo", "--out", tmp_path, "--episodes", 200)
+    done = checkrein_command("demo", "--out", tmp_path, "--episodes", 300)
+    assert done.code == 2
+    assert done.err.startswith("error: ")
+    assert "holds another run" in done.err
+    assert "Traceback" not in done.err
 
 
 def test_typos_are_exit_code_two_without_a_traceback():
     for arguments in (["demo", "--episodes", "many"], ["dmeo"], ["demo", "--episodes", "0"]):
-        done = command(*arguments)
-        assert done.returncode == 2
-        assert "Traceback" not in done.stderr
+        done = checkrein_command(*arguments)
+        assert done.code == 2
+        assert "Traceback" not in done.err
 
 
 def test_the_version_is_the_packages():

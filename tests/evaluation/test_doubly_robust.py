@@ -81,12 +81,16 @@ def test_a_row_whose_next_state_is_not_known_corrects_nothing():
         assert estimate(estimator, unknown, policy).values == pytest.approx(estimate(estimator, shorter, policy).values)
 
 
-def test_estimates_are_unbiased_and_their_standard_errors_are_the_spread_over_logs():
+@pytest.mark.parametrize(
+    ("logs", "error"),  # of a standard deviation of so many: 1 / sqrt(2 logs), three times that and some for skewness
+    [(60, 0.35), pytest.param(300, 0.15, marks=pytest.mark.slow)],
+)
+def test_estimates_are_unbiased_and_their_standard_errors_are_the_spread_over_logs(logs, error):
     mdp = world(5, ending=0.4)
     policy = policy_near_uniform(mdp, 1)
     names = ["is", "pdis", "wis", "cwpdis", "dr", "wdr"]
     values, errors = [], []
-    for seed in range(300):
+    for seed in range(logs):
         dataset = log_of(mdp, episodes=100, seed=seed)
         found = evaluate(policy, dataset, costs=COSTS, discount=0.9, estimators=names, seed=seed)
         values.append([found[name].values for name in names])
@@ -95,8 +99,8 @@ def test_estimates_are_unbiased_and_their_standard_errors_are_the_spread_over_lo
     spread = np.std(values, axis=0)
     off = np.mean(values, axis=0) - truth
     for name in ("is", "pdis", "dr"):
-        assert (np.abs(off[names.index(name)]) < 4 * spread[names.index(name)] / np.sqrt(300)).all()
-    assert np.sqrt(np.mean(np.square(errors), axis=0)) == pytest.approx(spread, rel=0.15)
+        assert (np.abs(off[names.index(name)]) < 4 * spread[names.index(name)] / np.sqrt(logs)).all()
+    assert np.sqrt(np.mean(np.square(errors), axis=0)) == pytest.approx(spread, rel=error)
     assert (spread[names.index("dr")] < spread[names.index("pdis")]).all()
 
 

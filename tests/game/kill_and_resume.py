@@ -12,8 +12,6 @@ import numpy as np
 from checkrein import ExponentiatedGradient, solve
 from problems import PLAYERS, binding_limits, exact_problem, random_mdp
 
-KILLS = 20
-
 
 def play(folder: Path) -> None:
     mdp = random_mdp(0, n_constraints=3, n_states=20)
@@ -35,11 +33,11 @@ def recorded(folder: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, kills: int) -> None:
     rng = np.random.default_rng(0)
     os.waitpid(start(folder / "unbroken"), 0)
     progress = []
-    for _ in range(KILLS):
+    for _ in range(kills):
         wanted = recorded(folder / "killed") + int(rng.integers(0, 11))
         child = start(folder / "killed")
         while recorded(folder / "killed") < wanted:
@@ -53,4 +51,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -58,7 +58,11 @@ def check(log, source=None, **changes):
     require_same(read_compressed(log if source is None else source, **choice), whole)
 
 
-@pytest.fixture(params=[(1, 1), (2, 3), (3, 1000), (7, 14), (1000, 1000)], ids=str)
+SIZES = [(2, 3), (7, 14), (1000, 1000)]
+MORE = [pytest.param(sizes, marks=pytest.mark.slow) for sizes in ((1, 1), (3, 1000))]
+
+
+@pytest.fixture(params=[*SIZES, *MORE], ids=str)
 def batches(request, monkeypatch):
     monkeypatch.setattr(stream, "BATCH", request.param[0])
     monkeypatch.setattr(stream, "SLAB", request.param[1])

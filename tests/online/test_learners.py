@@ -43,9 +43,10 @@ def test_cutting_planes_close_the_gap_within_ten_rounds_per_multiplier(m, seed):
     assert solution.values == pytest.approx(exact, abs=1e-9)
 
 
-def test_asking_at_the_centre_saves_rounds():
+@pytest.mark.parametrize("seeds", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_asking_at_the_centre_saves_rounds(seeds):
     taken = dict.fromkeys((True, False), 0)
-    for seed in range(3):
+    for seed in range(seeds):
         _, _, problem = problem_for(8, seed)
         for central in taken:
             learner = CuttingPlane(20.0, central=central)

@@ -236,6 +236,7 @@ def test_a_summary_written_before_there_were_certificates_can_be_read():
     assert "There is none" in words_of(read)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
 def test_a_browser_keeps_every_label_inside_its_plot_and_off_the_names_of_rows(opened, tmp_path, width, scheme):
     rows = finite_summary().costs

@@ -218,8 +218,13 @@ def file(html, tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 900)])
+SCREENS = [(width, height, scheme) for width, height in ((390, 844), (1280, 900)) for scheme in ("light", "dark")]
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "scheme"),
+    [SCREENS[0], *(pytest.param(*screen, marks=pytest.mark.slow) for screen in SCREENS[1:])],
+)
 def test_a_browser_draws_every_plot_and_shows_the_verdict_without_scrolling(opened, file, html, width, height, scheme):
     tab = opened(width, height, scheme, file)
     plots = list(embedded(html))
@@ -242,6 +247,7 @@ def colours(tab):
     )
 
 
+@pytest.mark.slow
 def test_plots_follow_the_colour_scheme_and_the_width_of_the_window(opened, file):
     tab = opened(1280, 900, "light", file)
     light = colours(tab)
@@ -255,6 +261,7 @@ def test_plots_follow_the_colour_scheme_and_the_width_of_the_window(opened, file
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+@pytest.mark.slow
 def test_paper_is_light_and_nothing_is_folded_away_on_it(opened, file):
     tab = opened(1280, 900, "dark", file)
     dark = colours(tab)
@@ -268,6 +275,7 @@ def test_paper_is_light_and_nothing_is_folded_away_on_it(opened, file):
     assert tab.pdf().startswith(b"%PDF")
 
 
+@pytest.mark.slow
 def test_hostile_names_are_shown_and_do_nothing_in_a_browser(opened, summary, tmp_path):
     path = tmp_path / "report.html"
     path.write_text(page(renamed(summary, HOSTILE)), encoding="utf-8")

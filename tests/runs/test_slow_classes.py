@@ -50,7 +50,7 @@ def few_steps():
         yield
 
 
-@pytest.fixture(scope="module", params=[TREES, NEURAL], ids=["trees", "neural"])
+@pytest.fixture(scope="module", params=[TREES, pytest.param(NEURAL, marks=pytest.mark.slow)], ids=["trees", "neural"])
 def ward(request, tmp_path_factory):
     """A run of each class."""
     if request.param is NEURAL:

@@ -27,15 +27,19 @@ def certified_with(seed):
     return learn_certified(problem_of(seed), folds=3, seed=seed)
 
 
-def test_limits_are_kept_and_most_of_what_can_be_gained_is():
+@pytest.mark.parametrize(
+    ("seeds", "allowed"),  # to break the limit at 5 %: more in 2 % of all such tests, and in 0.05 % of the small ones
+    [(4, 1), pytest.param(12, 2, marks=pytest.mark.slow)],
+)
+def test_limits_are_kept_and_most_of_what_can_be_gained_is(seeds, allowed):
     best, logged = MDP.optimum(objective="c", constraints=[AtMost("g0", LIMIT)]).values["c"], MDP.values(UNIFORM)["c"]
     gained, broken = [], 0
-    for seed in range(12):
+    for seed in range(seeds):
         found = learn_certified(problem_of(seed), margins=(3.0, 2.0, 1.0), folds=3, seed=seed)
         values = MDP.values(found.policy or UNIFORM)
         broken += found.policy is not None and values["g0"] > LIMIT
         gained.append((logged - values["c"]) / (logged - best))
-    assert broken <= 2  # of 12 at 5 %: more in 2 % of all such tests
+    assert broken <= allowed
     assert np.mean(gained) > 0.7
 
 
@@ -137,7 +141,7 @@ def test_starts_that_were_given_are_judged_by():
     )
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))])
 def test_a_cost_that_few_episodes_could_have_shown_is_not_certified(seed):
     """Action 1 is logged in 1 % of 5000 episodes and costs 0.02 on average: that none of them paid proves little."""
     rng = np.random.default_rng(seed)

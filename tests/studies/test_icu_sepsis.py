@@ -157,6 +157,7 @@ def test_a_rule_is_scaled_without_its_mask_being_lost():
     assert hash(scaled) != hash(rule)
 
 
+@pytest.mark.slow
 @installed
 def test_where_nothing_is_certified_the_clinicians_go_on(tmp_path):
     study = replace(IcuSepsis.quick(), frontier=(), episodes=2000, large_episodes=2000)

@@ -12,7 +12,10 @@ NAMES = ["frozen-lake", "frozen-lake-binding", "icu-sepsis", "random-cmdps", "co
 WRITTEN = {"study", "command", "settings", "versions", "seconds", "holds", "claims", "tables", "numbers", "figures"}
 
 
-@pytest.mark.parametrize("name", NAMES)
+QUICKEST = "combination-lock"
+
+
+@pytest.mark.parametrize("name", [QUICKEST, *(pytest.param(n, marks=pytest.mark.slow) for n in NAMES if n != QUICKEST)])
 def test_quick_studies_hold_and_leave_numbers_figures_and_a_page(name, tmp_path):
     done = checkrein_command("reproduce", name, "--quick", "--out", tmp_path)
     assert done.code == 0, done.out + done.err
