@@ -89,11 +89,14 @@ def test_constraints_come_back_as_they_were_bit_for_bit(run):
     assert (run.path / names.PROBLEM).read_text() == "title = 'kept'"
 
 
-def test_a_constraint_may_hold_any_storable_value(run):
+def test_a_constraint_may_hold_any_storable_cost(run):
     @storable
     @dataclass(frozen=True)
     class Doubled:
         column: str
+
+        def per_step(self, transitions, policy):
+            return 2 * transitions.cost(self.column)
 
     constraints = (AtMost(Doubled("dose"), 1.0, name="twice"),)
     run.write_problem("", Resolved("harm", constraints, None))

@@ -33,8 +33,8 @@ class CheckpointError(StorageError):
     """A run folder belongs to another run, or is damaged."""
 
 
-class StudyError(CheckreinError):
-    """A package offers a study that cannot be used."""
+class PluginError(CheckreinError):
+    """What another package offers cannot be used."""
 
 
 class MissingExtraError(CheckreinError, ImportError):

@@ -14,9 +14,10 @@ from typing import IO, Any
 
 import numpy as np
 
+from checkrein.base.plugins import offered
 from checkrein.base.storage import write_atomically
 from checkrein.reproduction.drawing import drawn, require_matplotlib, style
-from checkrein.reproduction.registry import offered
+from checkrein.reproduction.registry import GROUP
 from checkrein.reproduction.study import Claim, Findings, Study, Tell, TimeLimited
 
 RESULTS, PAGE = "results.json", "index.html"
@@ -69,7 +70,7 @@ def _versions(name: str, findings: Findings) -> dict[str, str]:
     from checkrein.report.summary import versions  # noqa: PLC0415  # listing the studies needs no report
 
     found = {"python": platform.python_version()} | versions()
-    offering = [offer.dist.name for offer in offered().get(name, ()) if offer.dist is not None]
+    offering = [offer.dist.name for offer in offered(GROUP).get(name, ()) if offer.dist is not None]
     for package in (*PACKAGES, *offering, *findings.packages):
         with suppress(importlib.metadata.PackageNotFoundError):
             found[package] = importlib.metadata.version(package)

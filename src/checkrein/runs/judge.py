@@ -18,8 +18,8 @@ from checkrein.protocols import Policy
 from checkrein.runs.folder import RunFolder
 from checkrein.runs.method import method_for
 from checkrein.runs.players import light_functions
-from checkrein.runs.problem_file import MINARI, ProblemFile
-from checkrein.runs.reading import folder_of, paths_of, read
+from checkrein.runs.problem_file import ProblemFile
+from checkrein.runs.reading import folder_of, is_file, paths_of, read
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def open_trial(run: Path, data: str | None, *, single: bool = False) -> Trial:
     asked, policy, file = folder.resolved(), folder.policy(single=single), folder.problem_file()
     if data is not None:
         file = file.model_copy(update={"data": file.data.model_copy(update={"path": data})})
-    gone = [path for path in paths_of(file, Path()) if not path.startswith(MINARI) and not glob(path)]
+    gone = [path for path in paths_of(file, Path()) if is_file(path) and not glob(path)]
     if data is None and gone:
         raise DataError(f"there is no {gone[0]} here, where the run's log should be: pass --data with its path")
     dataset = read(file, Path(), folder.encoding()).dataset

@@ -11,10 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from checkrein.base.errors import ProblemError
 from checkrein.certification import METHODS
 from checkrein.certification.bounds import BootstrapFQE
+from checkrein.logs.formats import located
 from checkrein.problem.goals import Unit
 
 SHARE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*%\s*of\s+behaviou?r\s*$")
-MINARI, HDF5 = "minari:", (".hdf5", ".h5")  # logs that are no tables
 CLOSED_FORMS = ("tabular", "linear")  # classes whose fits are quick and can be refitted many times over
 OPTIONS = {"linear": ("degree", "ridge"), "trees": ("n_trees", "min_leaf"), "neural": ("hidden",)}  # of each class
 NO_REFITS = (
@@ -48,9 +48,9 @@ class Data(Section):
 
     @property
     def is_table(self) -> bool:
-        """Say whether the log is a table with columns to name, not a Minari dataset or an HDF5 file."""
+        """Say whether the log is a table with columns to name, not of a format that knows its own."""
         first = self.path if isinstance(self.path, str) else (self.path or [""])[0]
-        return not (first.startswith(MINARI) or first.lower().endswith(HDF5))
+        return located(first) is None
 
     @model_validator(mode="after")
     def _columns(self) -> "Data":

@@ -1,16 +1,16 @@
 """The log of a problem file, read with the objective and each constraint as costs."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from checkrein.base.errors import ProblemError
 from checkrein.data.dataset import Dataset
 from checkrein.data.encoding import Encoding
-from checkrein.logs.hdf5 import read_hdf5
-from checkrein.logs.minari import read_minari
+from checkrein.logs.formats import Located, located
+from checkrein.logs.formats import read as read_format
 from checkrein.logs.table import Columns, Reading, read_table
-from checkrein.runs.problem_file import MINARI, ProblemFile
+from checkrein.runs.problem_file import ProblemFile
 
 
 def read(file: ProblemFile, folder: Path, encoding: Encoding | None = None) -> Reading:
@@ -42,30 +42,28 @@ def _read(file: ProblemFile, folder: Path, encoding: Encoding | None) -> Reading
             encoding=encoding,
         )
         return read_table(paths, columns)
-    dataset = _read_arrays(paths[0], expressions, data.n_actions)
+    dataset = read_format(cast(Located, located(paths[0])), costs=[*expressions.values()], n_actions=data.n_actions)
     if finite and dataset.n_states is None:
         raise ProblemError(f"{paths[0]} has no finite states: functions = 'tabular' needs them, use another class")
     return Reading(dataset.with_costs({name: dataset.cost(cost) for name, cost in expressions.items()}), paths[0], ())
 
 
-def _read_arrays(path: str, expressions: Mapping[str, str], n_actions: int | None) -> Dataset:
-    """Read a Minari dataset or an HDF5 file, whose costs are `reward`, `cost` and what its infos hold."""
-    if path.startswith(MINARI):
-        infos = {cost: cost for cost in expressions.values() if cost != "reward"}
-        return read_minari(path.removeprefix(MINARI), costs=infos, n_actions=n_actions)
-    return read_hdf5(path, n_actions=n_actions)
-
-
 def paths_of(file: ProblemFile, folder: Path) -> list[str]:
     """Return where the log lies, seen from a folder."""
     paths = [file.data.path] if isinstance(file.data.path, str) else file.data.path
-    return [path if path.startswith(MINARI) else str(folder / path) for path in paths]
+    return [str(folder / path) if is_file(path) else path for path in paths]
 
 
 def folder_of(file: ProblemFile, folder: Path) -> Path:
     """Return the folder of the log, or the given one where it is no file."""
     first = paths_of(file, folder)[0]
-    return folder if first.startswith(MINARI) else Path(first).parent
+    return Path(first).parent if is_file(first) else folder
+
+
+def is_file(path: str) -> bool:
+    """Say whether a log is a file (or a glob of files), and not something that its format finds elsewhere."""
+    log = located(path)
+    return log is None or log.is_file
 
 
 def objective_of(file: ProblemFile) -> str:
