@@ -44,6 +44,7 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports --config pyproject.toml
 
 bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/import_cost.py
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/logs.py
 	$(BIN)/python benchmarks/evaluation.py

@@ -23,7 +23,7 @@ import gymnasium
 import numpy as np
 
 from checkrein import FQE, FQI, AtMost, Dataset, Ensemble, FrozenFeatures, Neural, Problem, Support, Trees
-from checkrein.policies.policies import TabularPolicy
+from checkrein.policies import TabularPolicy
 from checkrein_studies import frozen_lake
 from functions import EVERYTHING, RESULTS, cpu, peer_python
 

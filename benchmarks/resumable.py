@@ -3,10 +3,11 @@
 import argparse
 import json
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from joblib import Parallel, delayed
+from checkrein.engine import Joblib
 
 Run = dict[str, Any]
 
@@ -28,7 +29,7 @@ def finished(run: Callable[[str, int, int], Run], name: str, size: int, chosen: 
     kept = {(found["setting"], found["size"], found["seed"]): found for found in map(json.loads, lines)}
     seeds = range(chosen.runs)
     missing = [seed for seed in seeds if (name, size, seed) not in kept]
-    new = Parallel(chosen.jobs, return_as="generator_unordered")(delayed(run)(name, size, seed) for seed in missing)
+    new = Joblib(chosen.jobs).map(partial(run, name, size), missing)
     with chosen.out.open("a") as file:
         for found in new:
             kept[name, size, found["seed"]] = found

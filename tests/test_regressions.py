@@ -92,10 +92,10 @@ def test_worst_values_ignore_rows_that_do_not_count_and_survive_compression():
     log = Dataset.from_arrays(
         **rows, costs={"c": [1.0, 5.0, 1e6]}, weights=[1, 1, 0], episodes=[0, 0, 1], steps=[0, 1, 0]
     )
-    worst = Problem(log, objective="c", constraints=[], discount=0.9).worst
+    worst = Problem(log, objective="c", constraints=[], discount=0.9).worst()
     assert worst == pytest.approx([50.0])
     for discount in (0.9, 1.0):
-        pair = [Problem(d, objective="c", constraints=[], discount=discount).worst for d in (log, log.compressed())]
+        pair = [Problem(d, objective="c", constraints=[], discount=discount).worst() for d in (log, log.compressed())]
         assert pair[0] == pytest.approx(pair[1])
 
 

@@ -1,21 +1,64 @@
-"""What the rooms ask of each other. Anything of these shapes can be plugged into the game."""
+"""What the rooms ask of each other. Anything of these shapes can be plugged in.
+
+A protocol that extends another is a capability: what a class may offer beyond what is asked of it. It is asked for by
+`isinstance` on that protocol, never guessed.
+"""
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from checkrein.base.arrays import Array, BoolArray, FloatArray, IntArray
-from checkrein.problem.problem import Problem, Values
+
+if TYPE_CHECKING:
+    from checkrein.data.dataset import Dataset
+    from checkrein.problem import Problem, Values
 
 S = TypeVar("S")
 
 
+@runtime_checkable
 class Policy(Protocol):
     """How likely each action is."""
 
     def probabilities(self, states: Array) -> FloatArray:
         """(n, A), rows sum to one."""
+        ...
+
+
+class ActionMask(Protocol):
+    """Which actions have evidence."""
+
+    def allowed(self, states: Array) -> BoolArray:
+        """(n, A)."""
+        ...
+
+
+@runtime_checkable
+class Cost(Protocol):
+    """What is summed over an episode."""
+
+    def per_step(self, transitions: "Dataset", policy: Policy) -> FloatArray:
+        """(n,) of each row, whose equals may have been merged: logged costs ignore the policy, KL does not."""
+        ...
+
+
+@runtime_checkable
+class RowCost(Cost, Protocol):
+    """A cost that does not depend on the policy, so that best responses can minimise it."""
+
+    def per_row(self, transitions: "Dataset") -> FloatArray:
+        """(n,) of each row."""
+        ...
+
+
+@runtime_checkable
+class BoundedCost(Cost, Protocol):
+    """A cost that says how far it can go: what has no evidence counts at its worst."""
+
+    def step_range(self, dataset: "Dataset") -> tuple[float, float]:
+        """Return the least and the largest that a step can cost."""
         ...
 
 
@@ -27,11 +70,30 @@ class QFunction(Protocol):
         ...
 
 
-class ActionMask(Protocol):
-    """Which actions have evidence."""
+@runtime_checkable
+class EnsembleQFunction(QFunction, Protocol):
+    """Several Q-functions as one."""
 
-    def allowed(self, states: Array) -> BoolArray:
-        """(n, A)."""
+    def members(self, states: Array) -> FloatArray:
+        """(M, n, A, k) what each says."""
+        ...
+
+
+@runtime_checkable
+class BatchedQ(EnsembleQFunction, Protocol):
+    """Several Q-functions as one, their mean, each of which can be had."""
+
+    def member(self, number: int) -> QFunction:
+        """Return one of them."""
+        ...
+
+
+@runtime_checkable
+class EncodingQ(QFunction, Protocol):
+    """A Q-function that is linear in features of its own."""
+
+    def encoder(self) -> Callable[[Array], FloatArray]:
+        """Return its features (n, d) of states."""
         ...
 
 
@@ -57,6 +119,7 @@ class Dynamics(Protocol):
         ...
 
 
+@runtime_checkable
 class ExactDesign(Design, Protocol):
     """A design whose regression is linear in its targets, so that fixed points have a closed form."""
 
@@ -65,18 +128,7 @@ class ExactDesign(Design, Protocol):
         ...
 
 
-class BatchedQ(QFunction, Protocol):
-    """Several Q-functions as one, their mean."""
-
-    def members(self, states: Array) -> FloatArray:
-        """(M, n, A, k) what each says."""
-        ...
-
-    def member(self, number: int) -> QFunction:
-        """Return one of them."""
-        ...
-
-
+@runtime_checkable
 class BatchedDesign(Design, Protocol):
     """A design that fits several models at once."""
 
@@ -84,6 +136,25 @@ class BatchedDesign(Design, Protocol):
         self, targets: FloatArray, *, models: int, rng: np.random.Generator, start: QFunction | None = None
     ) -> BatchedQ:
         """Regress targets (M, n, k), or the same ones (1, n, k) by models that differ by chance."""
+        ...
+
+
+@runtime_checkable
+class WarmDesign(Design, Protocol):
+    """A design whose fits may go on from a Q-function that was fitted to other targets."""
+
+    @property
+    def warm(self) -> bool:
+        """Whether they do."""
+        ...
+
+
+@runtime_checkable
+class ConservativeDesign(Design, Protocol):
+    """A design that can make low values of actions dear where others were logged."""
+
+    def conservative(self, penalty: float) -> Design:
+        """Return the same with that penalty."""
         ...
 
 
@@ -95,11 +166,23 @@ class FunctionClass(Protocol):
         ...
 
 
+class Backup(Protocol):
+    """How a best response looks one step ahead."""
+
+    def value(self, q: QFunction, states: Array) -> FloatArray:
+        """(n,) what states are worth if the best is done there: a minimum over supported actions, or a softmin."""
+        ...
+
+    def policy(self, q: QFunction) -> Policy:
+        """Return who does that."""
+        ...
+
+
 class BestResponse(Protocol):
     """The policy player: a policy that does well against these multipliers."""
 
     def __call__(
-        self, problem: Problem, multipliers: FloatArray, *, rng: np.random.Generator, start: Policy | None = None
+        self, problem: "Problem", multipliers: FloatArray, *, rng: np.random.Generator, start: Policy | None = None
     ) -> Policy:
         """Minimise objective + multipliers . constraints; `start` is the previous answer."""
         ...
@@ -108,8 +191,17 @@ class BestResponse(Protocol):
 class Evaluator(Protocol):
     """Off-policy evaluation: the objective and every constraint, from one fit."""
 
-    def __call__(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> Values:
+    def __call__(self, problem: "Problem", policy: Policy, *, rng: np.random.Generator) -> "Values":
         """Estimate the expected sums that the policy would incur."""
+        ...
+
+
+@runtime_checkable
+class DirectMethod(Protocol):
+    """Fits the vector-valued Q of one policy."""
+
+    def q(self, problem: "Problem", policy: Policy, *, rng: np.random.Generator) -> QFunction:
+        """Fit on all that the problem holds."""
         ...
 
 

@@ -5,15 +5,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import scipy  # its parts are loaded when first used
 from scipy import sparse
-from scipy.optimize import linprog
 
 from checkrein.base.arrays import BoolArray, FloatArray, IntArray, frozen, require_counts
 from checkrein.base.errors import ArgumentError, ProblemError
 from checkrein.bellman.termination import require_end
 from checkrein.data.dataset import Dataset
-from checkrein.policies.policies import SUM, TabularPolicy, members_of, probabilities_of
-from checkrein.problem.problem import AtMost, require_distinct
+from checkrein.policies import TabularPolicy, members_of, probabilities_of
+from checkrein.policies.tabular import SUM
+from checkrein.problem import AtMost
+from checkrein.problem.constraints import column_of, require_distinct
 from checkrein.protocols import Policy
 
 
@@ -94,7 +96,8 @@ class TabularMDP:
 
     def optimum(self, *, objective: str, constraints: Sequence[AtMost] = ()) -> Optimum:
         """Minimise one cost subject to limits on others, over all policies, by the occupancy linear program."""
-        for name in (objective, *(c.cost for c in constraints)):
+        limited = [(column_of(c), c) for c in constraints]
+        for name in (objective, *(name for name, _ in limited)):
             if name not in self.costs:
                 raise ProblemError(f"no cost is called {name!r}: the MDP has {', '.join(self.costs)}")
         require_distinct([c.name for c in constraints])
@@ -107,12 +110,12 @@ class TabularMDP:
         arriving = sparse.csr_array(self.transitions[states, actions].T)
         sums = {name: cost[states, actions] for name, cost in self.costs.items()}
         size = {name: float(np.abs(column).max()) or 1.0 for name, column in sums.items()}
-        found = linprog(
+        found = scipy.optimize.linprog(
             sums[objective] / size[objective],
             A_eq=leaving - self.discount * arriving,
             b_eq=self.initial,
-            A_ub=np.stack([c.sign * sums[c.cost] / size[c.cost] for c in constraints]) if constraints else None,
-            b_ub=np.array([c.sign * c.limit / size[c.cost] for c in constraints]) if constraints else None,
+            A_ub=np.stack([c.sign * sums[name] / size[name] for name, c in limited]) if limited else None,
+            b_ub=np.array([c.sign * c.limit / size[name] for name, c in limited]) if limited else None,
             method="highs",
             options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
         )
@@ -123,7 +126,7 @@ class TabularMDP:
             raise ProblemError(f"the linear program was not solved: {found.message}")
         occupancy = np.zeros(usable.shape)
         occupancy[states, actions] = np.maximum(found.x, 0)
-        units = np.array([size[objective] / size[c.cost] for c in constraints])
+        units = np.array([size[objective] / size[name] for name, _ in limited])
         prices = -found.ineqlin.marginals * units if constraints else np.zeros(0)
         return Optimum(
             values={name: float(occupancy[states, actions] @ column) for name, column in sums.items()},

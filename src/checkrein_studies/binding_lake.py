@@ -22,6 +22,7 @@ from checkrein import (
 )
 from checkrein.base.arrays import FloatArray
 from checkrein.certification.certify import alpha_spent
+from checkrein.reproduction import Findings, Tell, each, halves
 from checkrein.selection.margins import choose_margins
 from checkrein_studies import frozen_lake
 from checkrein_studies.binding_lake_page import PLANES, Found, findings
@@ -34,7 +35,6 @@ from checkrein_studies.lake_panels import (
     papers_gaps,
     play,
 )
-from checkrein_studies.study import Findings, Tell, each, halves
 
 
 @dataclass(frozen=True)

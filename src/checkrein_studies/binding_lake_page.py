@@ -9,8 +9,8 @@ import numpy as np
 from checkrein import AtMost, Round
 from checkrein.base.arrays import FloatArray
 from checkrein.game.solution import mixture_of
+from checkrein.reproduction import COLOURS, Claim, Findings, Picture, Table, label_ends, panels
 from checkrein_studies import frozen_lake
-from checkrein_studies.drawing import COLOURS, label_ends, panels
 from checkrein_studies.lake_panels import (
     GOAL,
     HOLE,
@@ -22,7 +22,6 @@ from checkrein_studies.lake_panels import (
     estimator_table,
     true_values,
 )
-from checkrein_studies.study import Claim, Findings, Picture, Table
 
 if TYPE_CHECKING:
     from checkrein_studies.binding_lake import FrozenLakeBinding

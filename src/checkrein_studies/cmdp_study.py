@@ -8,10 +8,11 @@ import numpy as np
 
 from checkrein import FQE, FQI, ExponentiatedGradient, Problem, Solution, Tabular, learn_certified, solve
 from checkrein.protocols import Policy
+from checkrein.reproduction import Findings, Tell, each
+from checkrein_studies.cmdp_found import CAREFUL, DICE, OURS, PAPER, PLUG_IN, Run
 from checkrein_studies.cmdp_protocol import COST, Case, moves_of, plug_in
-from checkrein_studies.cmdp_study_page import CAREFUL, DICE, OURS, PAPER, PLUG_IN, Run, findings
+from checkrein_studies.cmdp_study_page import findings
 from checkrein_studies.optidice import Model, chi_square, conservative
-from checkrein_studies.study import Findings, Tell, each
 
 
 @dataclass(frozen=True)

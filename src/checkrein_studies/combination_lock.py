@@ -26,8 +26,7 @@ from checkrein import (
     certify,
     solve,
 )
-from checkrein_studies.drawing import COLOURS, panels
-from checkrein_studies.study import Claim, Findings, Picture, Table, Tell, each, halves
+from checkrein.reproduction import COLOURS, Claim, Findings, Picture, Table, Tell, each, halves, panels
 
 ON, BACK = 0, 1
 WAYS = {"without a rule": Support(0, 0), "logged at all": Support(1), "logged 300 times": Support(300)}

@@ -8,7 +8,7 @@ import numpy as np
 from checkrein import Dataset, TabularMDP, TabularPolicy
 from checkrein.base.arrays import FloatArray
 from checkrein.base.errors import MissingExtraError
-from checkrein_studies.study import Tell
+from checkrein.reproduction import Tell
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,7 +8,7 @@ import numpy as np
 
 from checkrein.base.errors import ArgumentError
 from checkrein.data.dataset import Dataset
-from checkrein.policies.policies import TabularPolicy
+from checkrein.policies import TabularPolicy
 from checkrein.protocols import Policy
 from checkrein.tabular_mdp import TabularMDP
 

@@ -13,7 +13,7 @@ import numpy as np
 from checkrein.base.arrays import FloatArray
 from checkrein.base.storage import write_atomically
 from checkrein.data.dataset import Dataset
-from checkrein.policies.policies import TabularPolicy
+from checkrein.policies import TabularPolicy
 from checkrein.tabular_mdp import TabularMDP
 
 SEVERITIES = ("mild", "moderate", "severe", "critical")

@@ -11,9 +11,8 @@ import numpy as np
 from checkrein import AtMost, Dataset, Problem, Round, TabularMDP, TabularPolicy, evaluate, rounds
 from checkrein.base.arrays import FloatArray
 from checkrein.protocols import BestResponse, Evaluator, OnlineLearner, Policy
+from checkrein.reproduction import COLOURS, DASHES, Picture, Table, label_ends, panels
 from checkrein_studies import frozen_lake
-from checkrein_studies.drawing import COLOURS, DASHES, label_ends, panels
-from checkrein_studies.study import Picture, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +44,7 @@ def play(
 def papers_gaps(
     problem: Problem, played: Sequence[Round], best_response: BestResponse, evaluator: Evaluator
 ) -> FloatArray:
-    """(t,) the paper's gap: L_min is that of one more best response, to the averaged multipliers (Alg. 1, line 9)."""
+    """(t,) the paper's gap: L_min is one more best response, to the averaged multipliers (Algorithm 1, line 5)."""
     total, gaps = np.zeros(problem.n_constraints), []
     rng = np.random.default_rng(0)
     for one in played:

@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy  # its parts are loaded when first used
 
 from checkrein.base.arrays import FloatArray
-from checkrein.policies.policies import TabularPolicy
+from checkrein.policies import TabularPolicy
 from checkrein.protocols import Policy
 from checkrein.tabular_mdp import TabularMDP
 
@@ -136,7 +136,9 @@ def worst_cost(
         slope[0] += 1 - model.discount
         return bounded, np.append(bounded - share @ sums, slope)
 
-    found = minimize(loss, at, jac=True, method="L-BFGS-B", options={"maxiter": 3000, "ftol": 1e-12, "gtol": 1e-9})
+    found = scipy.optimize.minimize(
+        loss, at, jac=True, method="L-BFGS-B", options={"maxiter": 3000, "ftol": 1e-12, "gtol": 1e-9}
+    )
     return float(found.fun), np.asarray(found.x)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from checkrein import FQE, FQI, Dataset, ExponentiatedGradient, Neural, Round, Tabular, TabularMDP, TabularPolicy
+from checkrein.reproduction import Findings, Tell, each
 from checkrein_studies import frozen_lake
 from checkrein_studies.dqn import DQN
 from checkrein_studies.lake_panels import (
@@ -19,7 +20,6 @@ from checkrein_studies.lake_panels import (
     play,
 )
 from checkrein_studies.paper_lake_page import Found, findings
-from checkrein_studies.study import Findings, Tell, each
 
 LEFT, DOWN, RIGHT = 0, 1, 2
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from checkrein import Dataset, Round
 from checkrein.base.arrays import FloatArray
-from checkrein_studies.drawing import COLOURS, label_ends, panels
+from checkrein.reproduction import COLOURS, Claim, Findings, Picture, Table, label_ends, panels
 from checkrein_studies.lake_panels import (
     GOAL,
     HOLE,
@@ -22,7 +22,6 @@ from checkrein_studies.lake_panels import (
     true_values,
     walk,
 )
-from checkrein_studies.study import Claim, Findings, Picture, Table
 
 if TYPE_CHECKING:
     from checkrein_studies.paper_lake import FrozenLakeOfThePaper

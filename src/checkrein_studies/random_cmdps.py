@@ -1,10 +1,10 @@
 """Random constrained MDPs, by seed: what a method does on average, against exact optima."""
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy  # its parts are loaded when first used
 
-from checkrein.policies.policies import TabularPolicy
-from checkrein.problem.problem import AtMost
+from checkrein.policies import TabularPolicy
+from checkrein.problem import AtMost
 from checkrein.tabular_mdp import TabularMDP
 
 
@@ -82,4 +82,4 @@ def skilled_behavior(mdp: TabularMDP, limit: float, skill: float = 0.9) -> Tabul
         return TabularPolicy((1 - chance) * optimum.policy.table + chance * uniform.table)
 
     missing = lambda chance: mdp.values(mixed(chance))["loss"] - (worst + skill * (best - worst))  # noqa: E731
-    return mixed(float(brentq(missing, 0.0, 1.0)))
+    return mixed(float(scipy.optimize.brentq(missing, 0.0, 1.0)))

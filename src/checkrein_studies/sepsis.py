@@ -17,7 +17,7 @@ from checkrein import AtMost, Dataset, Support, TabularMDP, TabularPolicy
 from checkrein.base.arrays import BoolArray, frozen
 from checkrein.base.errors import CheckreinError
 from checkrein.bellman.termination import endless_states
-from checkrein.policies.support import CountMask
+from checkrein.policies import CountMask
 from checkrein.protocols import ActionMask
 
 PACKAGE = "icu-sepsis"

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from checkrein_studies.drawing import COLOURS, label_ends, panels
+from checkrein.reproduction import COLOURS, Picture, label_ends, panels
 from checkrein_studies.sepsis import DRUGS, FLUIDS
 from checkrein_studies.sepsis_found import Found, Judged, Step, survival
-from checkrein_studies.study import Picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

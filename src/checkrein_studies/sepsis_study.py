@@ -23,11 +23,11 @@ from checkrein import (
     solve,
 )
 from checkrein.base.arrays import require_counts
+from checkrein.reproduction import Findings, Tell, each
 from checkrein_studies import sepsis
 from checkrein_studies.sepsis import DEATH, DISCOUNT, Departures, Logged
 from checkrein_studies.sepsis_found import Found, Judged, Optimal, Plugged, Step
 from checkrein_studies.sepsis_study_page import findings
-from checkrein_studies.study import Findings, Tell, each
 
 FIRST_LOG = 5000  # added to the seed: settings were tried on logs before these
 SHARES = None, 1.25, 1.0, 0.9, 0.75, 0.6, 0.5, 0.4, 0.35

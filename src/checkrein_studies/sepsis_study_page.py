@@ -5,12 +5,12 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
+import scipy  # its parts are loaded when first used
 
-from checkrein_studies.sepsis import DRUGS
+from checkrein.reproduction import Claim, Findings, Table
+from checkrein_studies.sepsis import DRUGS, PACKAGE
 from checkrein_studies.sepsis_found import Found, Optimal, survival
 from checkrein_studies.sepsis_pictures import pictures
-from checkrein_studies.study import Claim, Findings, Table
 
 NOTHING = "–"  # noqa: RUF001 in a table
 KNOWN_CLINICIANS = 0.782, 4.25, 0.81  # survival, fluids, vasopressors: figures that were computed elsewhere
@@ -42,6 +42,7 @@ def findings(found: Found) -> Findings:
         numbers=_numbers(found),
         tables=[_exact_table(found), _frontier_table(found), _size_table(found), _plugged_table(found)],
         pictures=pictures(found),
+        packages=(PACKAGE,),
         differences=[
             "The environment's own reward is survival alone; the limits on the drugs are ours. A dose counts from 0 "
             "(none) to 1 (the highest level), and is summed over a patient's stay.",
@@ -101,7 +102,7 @@ def _log_claims(found: Found) -> list[Claim]:
 def _false_claim(found: Found) -> Claim:
     """Allow as many false certificates as chance exceeds only with the probability that the confidence leaves."""
     confidence, logs = found.study.confidence, len(found.judged)
-    allowed = int(binom.ppf(confidence, logs, 1 - confidence))
+    allowed = int(scipy.stats.binom.ppf(confidence, logs, 1 - confidence))
     return Claim.at_most(f"certificates that pass though a limit is broken (logs: {logs})", len(found.false), allowed)
 
 

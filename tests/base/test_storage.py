@@ -6,24 +6,18 @@ import numpy as np
 import pytest
 
 from checkrein import (
-    FQE,
-    FQI,
-    AtLeast,
-    AtMost,
     GreedyPolicy,
     MixturePolicy,
     OneHot,
     Polynomial,
     SoftminPolicy,
-    Tabular,
     TabularPolicy,
     save_policy,
 )
 from checkrein.base.errors import StorageError
-from checkrein.base.storage import described, load, save, storable, write_atomically
+from checkrein.base.storage import load, save, storable, write_atomically
 from checkrein.functions import LinearQ, TabularQ
-from checkrein.policies.policies import load_policy
-from checkrein.policies.support import BehaviorMask, CountMask, EveryAction
+from checkrein.policies import BehaviorMask, CountMask, EveryAction, load_policy
 
 RNG = np.random.default_rng(0)
 FINITE, VECTORS = np.arange(3), RNG.normal(size=(5, 2))
@@ -138,14 +132,3 @@ def test_a_class_may_say_what_stands_for_its_fields(tmp_path):
 
     save(Spoken(frozenset({"one", "two"})), tmp_path / "spoken.npz")
     assert load(tmp_path / "spoken.npz").words == {"one", "two"}
-
-
-def test_runs_recorded_before_a_field_was_there_are_still_the_same():
-    assert described(AtMost("hole", 0.03)) == "AtMost(cost='hole', limit=0.03, name='hole')"
-    declared = "AtLeast(cost='g', limit=1.0, name='g', range=(0.0, 2.0))"
-    assert described(AtLeast("g", 1, range=(0, 2))) == declared
-    support = "support=Support(min_count=1, min_probability=0.01)"
-    assert described(FQI(Tabular())) == f"FQI(functions=Tabular(), iterations=None, {support})"
-    assert described(FQE(Tabular())) == f"FQE(functions=Tabular(), iterations=None, {support})"
-    assert described(FQI(Tabular(), conservatism=1.0)).endswith(f"{support}, conservatism=1.0)")
-    assert described(3) == "3"

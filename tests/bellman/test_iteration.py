@@ -70,7 +70,7 @@ def test_of_q_functions_that_are_refined_the_one_of_least_bellman_error_is_retur
 
     log = RegressionTask(problem, evaluation_targets(problem, Uniform(), Support(0, 0).of(problem))[1], ("c", "g0"))
     found = fitted_iteration(
-        design, log, iterations=4, rng=RNG, allowed=problem.value_range, bounded=False, refined=refined
+        design, log, iterations=4, rng=RNG, allowed=problem.value_range(), bounded=False, refined=refined
     )
     assert len(made) == 4
     assert found is exact
@@ -79,7 +79,7 @@ def test_of_q_functions_that_are_refined_the_one_of_least_bellman_error_is_retur
 def test_values_stay_within_what_costs_allow():
     problem = problem_of(random_log(0))
     q = FQE(Overshooting(1.08), 300).q(problem, Uniform(), rng=RNG)
-    low, high = problem.value_range
+    low, high = problem.value_range()
     assert isinstance(q, BoundedQ)
     values = q(problem.transitions.states)
     assert (values >= low - 1e-12).all()

@@ -49,7 +49,7 @@ def test_finite_sample_is_said_only_of_independent_sums_with_logged_propensities
     silent = replace(logged, propensities=None)
     assert method.guarantee(problem_of(logged)) == ("finite-sample" if bounded else "asymptotic")
     assert method.guarantee(problem_of(silent)) == "asymptotic"
-    if method.weighs:
+    if method.assumptions(problem_of(logged)).weighs:
         estimated = replace(method, propensities=propensities_of(logged, "counts"))
         assert estimated.guarantee(problem_of(logged)) == "asymptotic"
 
@@ -125,7 +125,7 @@ def test_bounds_lie_on_both_sides_of_the_truth_of_an_easy_case(name):
     mdp, log = graph_log(400, horizon=3, seed=1)
     policy = graph.constant_policy(mdp, 0.55)
     method = METHODS[name]
-    if method.weighs:
+    if isinstance(method, EpisodeScoreBound):
         method = replace(method, largest_weight=1.1**3)
     constraint = AtMost("upper", 1.0, range=(0, 3))
     found = bound(method, problem_of(log, constraint, discount=mdp.discount), policy, alpha=0.01)

@@ -57,6 +57,12 @@ def test_an_unknown_estimator_is_named(ward):
     assert "cwpdis" in done.err
 
 
+def test_unknown_propensities_are_refused_even_where_nothing_is_weighed(tmp_path):
+    done = checkrein_command("evaluate", tmp_path / "none", "--estimators", "fqe", "--propensities", "guess")
+    assert done.code == 2
+    assert "'guess' is not one of logged, counts, logistic, trees" in " ".join(done.err.split())
+
+
 def test_the_same_claim_is_one_look_and_another_policy_is_the_next(ward):
     first = checkrein.Certificate.read(ward / "run" / "certificate.json")
     again = checkrein_command("certify", ward / "run", "--data", ward / "icu.csv")

@@ -9,8 +9,9 @@ from checkrein import FQE, FQI, AtMost, Dataset, Problem
 from checkrein.base.errors import ArgumentError, DataError
 from checkrein.data.frames import FrameStack, stack_frames
 from checkrein.data.split import split_episodes
-from checkrein.evaluation.episodes import Episodes
-from checkrein.policies.support import Support
+from checkrein.evaluation.importance import likelihood
+from checkrein.policies import Support
+from checkrein.problem import Episodes
 
 RNG = np.random.default_rng(0)
 EPISODES = np.repeat([3, 1, 8, 5], [4, 1, 3, 7])
@@ -339,7 +340,7 @@ def test_episodes_are_put_in_order_without_copies():
     assert episodes.states.frames is dataset.states.frames
     assert np.array_equal(np.asarray(episodes.states), arrays.states)
     assert np.array_equal(np.asarray(episodes.next_states), arrays.next_states)
-    assert episodes.likelihood(Coin()).tolist() == [0.5] * N
+    assert likelihood(episodes, Coin()).tolist() == [0.5] * N
 
 
 def test_behavior_is_not_estimated_from_images():

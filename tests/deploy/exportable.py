@@ -5,7 +5,7 @@ import numpy as np
 from checkrein import GreedyPolicy, MixturePolicy, OneHot, Polynomial, SoftminPolicy, TabularPolicy
 from checkrein.data.encoding import MISSING, Encoding, StateColumn
 from checkrein.functions import LinearQ, TabularQ
-from checkrein.policies.support import BehaviorMask, CountMask, EveryAction
+from checkrein.policies import BehaviorMask, CountMask, EveryAction
 
 RNG = np.random.default_rng(0)
 S, A, D = 12, 4, 3  # states, actions, features

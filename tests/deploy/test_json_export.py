@@ -17,8 +17,7 @@ from checkrein.deploy import export_json, json_export, read_policy
 from checkrein.deploy.agreement import close_calls, random_rows
 from checkrein.deploy.portable import portable
 from checkrein.functions import LinearQ, TabularQ
-from checkrein.policies.policies import members_of
-from checkrein.policies.support import BehaviorMask
+from checkrein.policies import BehaviorMask, members_of
 
 
 @pytest.mark.parametrize("policy", exportable.EVERY.values(), ids=exportable.EVERY.keys())

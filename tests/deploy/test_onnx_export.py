@@ -11,7 +11,7 @@ from checkrein.deploy import export_onnx, onnx_export
 from checkrein.deploy.agreement import close_calls
 from checkrein.deploy.portable import portable
 from checkrein.functions import LinearQ
-from checkrein.policies.policies import members_of
+from checkrein.policies import members_of
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")

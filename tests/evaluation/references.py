@@ -4,7 +4,7 @@ import numpy as np
 
 from checkrein import AtMost, Problem, TabularMDP, TabularPolicy
 from checkrein.functions.tabular import TabularQ
-from checkrein.policies.policies import members_of
+from checkrein.policies import members_of
 from checkrein_studies.random_cmdps import random_cmdp
 
 COSTS = ["c", "g0"]

@@ -197,8 +197,8 @@ def test_what_has_no_support_is_valued_at_its_worst():
     states = np.array([[-2.0, 0.0, 0.0], [2.0, 0.0, 0.0]])
     assert model.support.of(problem).allowed(states).tolist() == [[True, False], [False, True]]
     found = model.q(problem, Always(1), rng=rng())(states)
-    assert found[0, 1] == pytest.approx(problem.worst)
-    assert found[1, 0] == pytest.approx(problem.worst)
+    assert found[0, 1] == pytest.approx(problem.worst())
+    assert found[1, 0] == pytest.approx(problem.worst())
     once = LearnedModel(hidden=(16,), epochs=2, horizon=1)  # then only an unsupported action costs more than a step
     assert once.q(problem, Always(1), rng=rng())(states)[1, 1] == pytest.approx([1.0, 2.0])
 

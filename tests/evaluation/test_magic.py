@@ -5,10 +5,10 @@ from scipy.optimize import minimize
 from checkrein import FQE, Tabular, TabularMDP
 from checkrein.evaluation import DoublyRobust, Magic, propensities_of
 from checkrein.evaluation.doubly_robust import corrected
-from checkrein.evaluation.episodes import Episodes
 from checkrein.evaluation.importance import StepSums
 from checkrein.evaluation.magic import _blend, _replicates
 from checkrein.functions.tabular import TabularQ
+from checkrein.problem import Episodes
 from evaluation.references import exact_q, log_of, policy_near_uniform, problem_of, world
 
 

@@ -135,7 +135,7 @@ def test_what_has_no_evidence_costs_the_dearest_step_and_then_what_the_worst_sta
     blind = replace(tables, evidence=evidence).score(problem, policy)
     assert blind.unsupported > 0
     assert (blind.scores.mean(axis=0) > known.scores.mean(axis=0)).all()
-    assert (blind.scores.mean(axis=0) < known.scores.mean(axis=0) + problem.worst).all()
+    assert (blind.scores.mean(axis=0) < known.scores.mean(axis=0) + problem.worst()).all()
 
 
 def test_tables_need_finite_states():

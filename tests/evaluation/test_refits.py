@@ -7,10 +7,10 @@ from checkrein import FQE, AtLeast, AtMost, Dataset, MixturePolicy, Problem, Sup
 from checkrein.base.errors import ArgumentError, EndlessPolicyError
 from checkrein.certification.intervals import standard_errors
 from checkrein.evaluation import refits as refits_module
-from checkrein.evaluation.episodes import Episodes
 from checkrein.evaluation.refits import FAINT, Refits, draws
 from checkrein.functions import Linear
 from checkrein.functions.features import OneHot
+from checkrein.problem import Episodes
 from evaluation.references import log_of, policy_near_uniform, world
 from problems import rows_of
 
@@ -103,7 +103,7 @@ def test_without_a_support_rule_an_action_that_was_never_logged_is_still_at_its_
     never = rows_of(dataset, actions=np.minimum(dataset.actions, 1))
     problem, policy = problem_of(never), TabularPolicy(np.eye(3)[np.full(5, 2)])
     values, influence = Refits.of(problem, policy, Tabular(), Support(0, 0)).point()
-    assert values == pytest.approx(problem.worst)
+    assert values == pytest.approx(problem.worst())
     assert influence == pytest.approx(0)
 
 
@@ -204,7 +204,7 @@ def test_visits_and_costs_make_the_value():
     for state, action, often, count in zip(*occupancy, strict=True):
         pair = (rows.states == state) & (rows.actions == action)
         assert count == pytest.approx(rows.weights[pair].sum())
-        paid = np.average(problem.costs[pair, 1], weights=rows.weights[pair]) if count else problem.worst[1]
+        paid = np.average(problem.row_costs[pair, 1], weights=rows.weights[pair]) if count else problem.worst()[1]
         value += often * paid
     assert value == pytest.approx(found.point()[0][1])
 

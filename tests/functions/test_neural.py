@@ -23,7 +23,7 @@ from checkrein import (
 )
 from checkrein.base.errors import ArgumentError, DivergenceError, MissingExtraError
 from checkrein.data.frames import FrameStack
-from checkrein.policies.policies import TabularPolicy, load_policy, save_policy
+from checkrein.policies import TabularPolicy, load_policy, save_policy
 from problems import problem_of, random_log
 
 RNG = np.random.default_rng(0)

@@ -52,7 +52,7 @@ def test_our_descent_agrees_with_scikit_learn(chunk, monkeypatch):
             grown.append(super().fit(*args, **kwargs))
             return self
 
-    monkeypatch.setattr(trees, "ExtraTreesRegressor", Kept)
+    monkeypatch.setattr("sklearn.ensemble.ExtraTreesRegressor", Kept)
     q, probes = fit(Trees(10), COSTS * [1, 100]), RNG.normal(size=(500, 2)) * 2
     for action, model in enumerate(grown):
         rows = action == ACTIONS

@@ -4,6 +4,7 @@ import pytest
 
 from checkrein.logs.inspection import data_card
 from checkrein.logs.table import Columns, read_table
+from checkrein.problem.goals import Unit
 
 ROWS = {
     "e": [1, 1, 1, 2, 2, 3],
@@ -17,7 +18,7 @@ ROWS = {
 def card(discount=0.5, factor=1.0, **changes):
     choice = {"episode": "e", "state": "x", "action": "a", "costs": "c", "terminal": "end"}
     reading = read_table(pl.DataFrame(ROWS | changes), Columns(**choice))
-    units = {"c": ("units", factor)}
+    units = {"c": (Unit.SUM, factor)}
     return data_card(reading.dataset, source=reading.source, discount=discount, units=units, warnings=reading.warnings)
 
 

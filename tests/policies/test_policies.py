@@ -4,8 +4,7 @@ import pytest
 from checkrein import GreedyPolicy, MixturePolicy, SoftminPolicy, TabularPolicy
 from checkrein.base.errors import ArgumentError, DataError
 from checkrein.functions import TabularQ
-from checkrein.policies.policies import members_of
-from checkrein.policies.support import CountMask
+from checkrein.policies import CountMask, members_of
 
 Q = TabularQ(np.array([[[3.0], [1.0], [2.0]], [[0.0], [5.0], [0.0]]]))
 STATES = np.array([0, 1, 0])

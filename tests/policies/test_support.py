@@ -85,7 +85,7 @@ def test_at_discount_one_a_policy_is_valued_at_its_worst_where_it_was_never_seen
     problem = Problem(waiting_log(), objective="c", constraints=[], discount=1.0)
     leaves = TabularPolicy(np.array([[0.5, 0.0, 0.5], [1.0, 0.0, 0.0]]))
     value = FQE(Tabular())(problem, leaves, rng=np.random.default_rng(0)).objective
-    assert value == pytest.approx((1 + 0.5 * problem.worst[0]) / 0.75)  # a quarter of the time it stays
+    assert value == pytest.approx((1 + 0.5 * problem.worst()[0]) / 0.75)  # a quarter of the time it stays
     assert Refits.of(problem, leaves, Tabular()).point()[0][0] == pytest.approx(value)
 
 
@@ -94,7 +94,7 @@ def test_at_discount_one_a_start_that_was_never_left_is_valued_at_its_worst():
     rng = np.random.default_rng(0)
     policy = FQI(Tabular())(problem, np.zeros(0), rng=rng)
     value = FQE(Tabular())(problem, policy, rng=rng).objective
-    assert value == pytest.approx((2 + problem.worst[0]) / 2)
+    assert value == pytest.approx((2 + problem.worst()[0]) / 2)
     assert Refits.of(problem, policy, Tabular()).point()[0][0] == pytest.approx(value)
 
 

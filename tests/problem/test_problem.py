@@ -12,7 +12,7 @@ def test_costs_and_limits_are_signed_so_that_less_is_better():
     problem = Problem(LOG, objective="c", constraints=[AtMost("g0", 1.5), AtLeast("g1", 0.5)], discount=0.9)
     assert problem.limits.tolist() == [1.5, -0.5]
     rows = problem.transitions
-    assert problem.costs == pytest.approx(np.column_stack([rows.cost("c"), rows.cost("g0"), -rows.cost("g1")]))
+    assert problem.row_costs == pytest.approx(np.column_stack([rows.cost("c"), rows.cost("g0"), -rows.cost("g1")]))
     assert problem.named(Values(3.0, np.array([1.0, -2.0]))) == {"c": 3.0, "g0": 1.0, "g1": 2.0}
 
 
@@ -34,9 +34,9 @@ def test_worst_values_are_what_the_costs_allow_at_the_discount():
         episodes=[0, 0, 1],
     )
     problem = Problem(rows, objective="c", constraints=[AtMost("g", 0.0)], discount=0.9)
-    assert problem.worst == pytest.approx([30.0, -1.0])  # a benefit is at its least when the episode ends at once
+    assert problem.worst() == pytest.approx([30.0, -1.0])  # a benefit is at its least when the episode ends at once
     undiscounted = Problem(rows, objective="c", constraints=[AtLeast("g", 0.0)], discount=1.0)
-    assert undiscounted.worst == pytest.approx([6.0, 8.0])  # the longest logged episode has two steps
+    assert undiscounted.worst() == pytest.approx([6.0, 8.0])  # the longest logged episode has two steps
 
 
 def test_rows_without_a_future_are_left_out_of_regressions():
@@ -98,6 +98,6 @@ def test_a_declared_range_is_the_worst_that_is_assumed():
     log = random_log(0)
     limits = [AtMost("g0", 1.0, range=(0, 3)), AtLeast("g1", 1.0, range=(0.5, 7))]
     problem = Problem(log, objective="c", constraints=limits, discount=0.9)
-    assert problem.worst[1:].tolist() == [3.0, -0.5]
+    assert problem.worst()[1:].tolist() == [3.0, -0.5]
     with pytest.raises(ProblemError, match="least and its largest"):
         AtMost("g0", 1.0, range=(2, 1))

@@ -4,6 +4,7 @@ import numpy as np
 
 from checkrein.game.solution import Status
 from checkrein.logs.card import ActionUse, Behavior, DataCard
+from checkrein.problem.goals import Unit
 from checkrein.report.model import CostRow, Differences, Estimate, Member, Repeat, StateDifference, Summary, Trace
 from checkrein.report.verdict import caveat, verdict
 
@@ -37,6 +38,7 @@ def finite_summary(certificate=None, aimed=None):
         CostRow(
             name="death",
             role="objective",
+            direction="minimise",
             goal="minimise",
             limit=None,
             limit_source=None,
@@ -49,6 +51,7 @@ def finite_summary(certificate=None, aimed=None):
         CostRow(
             name="vaso",
             role="constraint",
+            direction="at most",
             goal="at most 1.5",
             limit=1.5,
             limit_source=None,
@@ -59,6 +62,7 @@ def finite_summary(certificate=None, aimed=None):
         CostRow(
             name="fluids",
             role="constraint",
+            direction="at most",
             goal="at most 75% of behavior",
             limit=4.213,
             limit_source="75% of behavior",
@@ -171,9 +175,9 @@ def finite_card():
             ActionUse(action="both", count=2_839, share=0.0914, states_without=9),
         ],
         behavior=[
-            Behavior(cost="death", unit=PER_EPISODE, value=0.1889, standard_error=0.0061, lowest=0.0, highest=1.0),
-            Behavior(cost="vaso", unit=PER_EPISODE, value=1.9655, standard_error=0.0412, lowest=0.0, highest=1.0),
-            Behavior(cost="fluids", unit=PER_EPISODE, value=5.6594, standard_error=0.0788, lowest=0.0, highest=2.5),
+            Behavior(cost="death", unit=Unit.SUM, value=0.1889, standard_error=0.0061, lowest=0.0, highest=1.0),
+            Behavior(cost="vaso", unit=Unit.SUM, value=1.9655, standard_error=0.0412, lowest=0.0, highest=1.0),
+            Behavior(cost="fluids", unit=Unit.SUM, value=5.6594, standard_error=0.0788, lowest=0.0, highest=2.5),
         ],
         discount=0.99,
         effective_horizon=100.0,
@@ -193,6 +197,7 @@ def feature_summary():
         CostRow(
             name="retention",
             role="objective",
+            direction="maximise",
             goal="maximise",
             limit=None,
             limit_source=None,
@@ -203,6 +208,7 @@ def feature_summary():
         CostRow(
             name="consent",
             role="constraint",
+            direction="at least",
             goal="at least 0.9",
             limit=0.9,
             limit_source=None,
@@ -213,6 +219,7 @@ def feature_summary():
         CostRow(
             name="contacts",
             role="constraint",
+            direction="at most",
             goal="at most 0.2",
             limit=0.2,
             limit_source=None,

@@ -5,8 +5,8 @@ import pytest
 
 from checkrein import AtLeast, AtMost, Dataset, Problem, Support, TabularPolicy, certify, learn_certified
 from checkrein.base.errors import ArgumentError
-from checkrein.evaluation.episodes import Episodes
 from checkrein.evaluation.one_step import TabularNuisances
+from checkrein.problem import Episodes
 from problems import random_mdp, rows_of
 
 MDP = random_mdp(2, n_states=8, n_actions=3, successors=3, ending=0.15, discount=0.95)

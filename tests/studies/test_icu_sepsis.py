@@ -11,9 +11,9 @@ import pytest
 
 from checkrein import Dataset, Support
 from checkrein.base.errors import CheckreinError
+from checkrein.reproduction import reproduce
 from checkrein.selection.fixed_sequence import CertifiedPolicy
 from checkrein_studies import sepsis, sepsis_study
-from checkrein_studies.reproduce import reproduce
 from checkrein_studies.sepsis import DEAD, DEATH, DRUGS, FLUIDS, Departures, Logged
 from checkrein_studies.sepsis_found import Found, Judged
 from checkrein_studies.sepsis_study import IcuSepsis

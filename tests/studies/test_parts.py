@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from checkrein import FQE, FQI, ExponentiatedGradient, Tabular, TabularMDP
+from checkrein.reproduction import label_ends, panels
 from checkrein_studies import frozen_lake
 from checkrein_studies.combination_lock import combination_lock
 from checkrein_studies.dqn import DQN
-from checkrein_studies.drawing import label_ends, panels
 from checkrein_studies.lake_panels import best_of, errors_of, lake_problem, papers_gaps, play, true_values, walk
 from checkrein_studies.paper_lake import FrozenLakeOfThePaper, hole_policy
 

@@ -8,11 +8,12 @@ import pytest
 from scipy.optimize import minimize
 
 from checkrein import AtMost, Dataset, TabularMDP, TabularPolicy
+from checkrein.reproduction import reproduce
+from checkrein_studies.cmdp_found import CAREFUL, OURS, Mean, Run
 from checkrein_studies.cmdp_protocol import Case, binding_cmdp, moves_of, plug_in, skilled_behavior
 from checkrein_studies.cmdp_study import RandomCmdps
-from checkrein_studies.cmdp_study_page import CAREFUL, LOOKS, OURS, Mean, Run, findings
+from checkrein_studies.cmdp_study_page import LOOKS, findings
 from checkrein_studies.optidice import Model, chi_square, conservative, worst_cost
-from checkrein_studies.reproduce import reproduce
 
 LIMIT = 0.1
 

@@ -1,18 +1,14 @@
 import json
 import sys
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import asdict, replace
 from unittest import mock
 
-import numpy as np
 import pytest
 
-from checkrein_studies import reproduce
-from checkrein_studies.drawing import panels
-from checkrein_studies.study import Claim, Findings, Picture, Table, each
+from checkrein.reproduction import study_of
 from cli.commands import checkrein_command
 
-NAMES = list(reproduce.STUDIES)
+NAMES = ["frozen-lake", "frozen-lake-binding", "icu-sepsis", "random-cmdps", "combination-lock"]
 WRITTEN = {"study", "command", "settings", "versions", "seconds", "holds", "claims", "tables", "numbers", "figures"}
 
 
@@ -28,7 +24,7 @@ def test_quick_studies_hold_and_leave_numbers_figures_and_a_page(name, tmp_path)
     assert results["holds"]
     assert results["claims"]
     assert all(claim["holds"] and claim["wanted"] and claim["measured"] for claim in results["claims"])
-    assert results["settings"] == json.loads(json.dumps(reproduce.asdict(reproduce.study_of(name, quick=True))))
+    assert results["settings"] == json.loads(json.dumps(asdict(study_of(name, quick=True))))
     assert {"python", "checkrein", "numpy", "matplotlib"} <= set(results["versions"])
     assert "seed" in results["settings"]
     assert name != "icu-sepsis" or name in results["versions"]
@@ -76,9 +72,9 @@ def test_a_setting_that_does_not_fit_is_named(change, words):
 
 
 def test_settings_are_changed_in_their_own_type():
-    study = reproduce.study_of("frozen-lake", changes=["behavior=shortest-path", "rounds=7", "limit=0.2"])
+    study = study_of("frozen-lake", changes=["behavior=shortest-path", "rounds=7", "limit=0.2"])
     assert (study.behavior, study.rounds, study.limit) == ("shortest-path", 7, 0.2)
-    assert replace(study, behavior="dqn", rounds=150, limit=0.1) == reproduce.study_of("frozen-lake")
+    assert replace(study, behavior="dqn", rounds=150, limit=0.1) == study_of("frozen-lake")
 
 
 def test_without_matplotlib_the_extra_is_named_before_anything_is_run(tmp_path):
@@ -96,67 +92,3 @@ def test_without_torch_the_dqn_names_the_extra(tmp_path):
     assert done.code == 2
     assert "the DQN of a study" in done.err
     assert "pip install 'checkrein[studies]'" in done.err
-
-
-@dataclass(frozen=True)
-class Failing:
-    """A study whose claim does not hold."""
-
-    names: tuple[str, ...] = field(default=("a & b",))
-
-    @classmethod
-    def quick(cls):
-        return cls()
-
-    def run(self, tell):
-        tell("failing")
-        figure, (axes,) = panels([2.0])
-        axes.plot([0, 1])
-        return Findings(
-            title="<b>Failing</b>",
-            summary="It fails.",
-            claims=[Claim.at_most("three", 3, 2), Claim.at_least("four", 4, 2)],
-            numbers={"nothing": np.array([np.nan, 1.0]), "many": {1: np.int64(3)}},
-            tables=[Table("T", ["a"], [[np.float64(1.23456789)]])],
-            pictures=[Picture("one", "A line.", figure)],
-        )
-
-
-def test_a_claim_that_does_not_hold_has_an_exit_code_of_its_own(tmp_path):
-    with mock.patch.dict(reproduce.STUDIES, {"failing": Failing}):
-        done = checkrein_command("reproduce", "failing", "--out", tmp_path)
-    assert done.code == 7
-    assert "NO" in done.out
-    results = json.loads((tmp_path / "results.json").read_text())
-    assert not results["holds"]
-    assert results["claims"][0] == {"what": "three", "wanted": "at most 2", "measured": "3", "holds": False}
-    assert results["numbers"] == {"nothing": [None, 1.0], "many": {"1": 3}}
-    page = (tmp_path / "index.html").read_text()
-    assert "1 of 2 claims do not hold" in page
-    assert "&lt;b&gt;Failing" in page
-    assert "1.2346" in page
-
-
-def test_the_default_folder_is_named_after_the_study(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with mock.patch.dict(reproduce.STUDIES, {"failing": Failing}):
-        checkrein_command("reproduce", "failing")
-    assert (tmp_path / "reproduce-failing" / "index.html").exists()
-
-
-def test_figures_are_the_same_each_time(tmp_path):
-    for folder in ("a", "b"):
-        reproduce.reproduce(Failing(), tmp_path / folder, name="failing", command="")
-    for form in ("svg", "png"):
-        first, second = ((tmp_path / folder / f"one.{form}").read_bytes() for folder in ("a", "b"))
-        assert first == second
-
-
-def test_calls_keep_their_order_and_are_counted():
-    told = []
-    assert each([lambda: 1, lambda: 2], jobs=1, tell=told.append) == [1, 2]
-    assert told == ["1 of 2", "2 of 2"]
-
-
-def test_the_template_is_part_of_the_package():
-    assert (Path(reproduce.__file__).parent / "page.html.j2").exists()

@@ -33,6 +33,10 @@ class CheckpointError(StorageError):
     """A run folder belongs to another run, or is damaged."""
 
 
+class PluginError(CheckreinError):
+    """What another package offers cannot be used."""
+
+
 class MissingExtraError(CheckreinError, ImportError):
     """A package that only some readers need is not installed."""
 

@@ -7,10 +7,10 @@ import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -20,33 +20,30 @@ from checkrein.base.errors import StorageError
 T = TypeVar("T")
 TREE = "tree.json"
 UNFINISHED = ".tmp"  # what a killed writer leaves behind ends in this
-LATER = {"later": True}  # of a field that settings written before it was there do not have
 _REGISTERED: dict[str, type] = {}
+
+
+@runtime_checkable
+class Packed(Protocol):
+    """A value whose fields are not all numbers, text, arrays or storable: it says what stands for them."""
+
+    def packed(self) -> Mapping[str, object]:
+        """Return such fields by name."""
+        ...
+
+    @classmethod
+    def unpacked(cls, fields: dict[str, Any]) -> object:
+        """Make the value of them again."""
+        ...
 
 
 def storable(cls: type[T]) -> type[T]:
     """Let a frozen dataclass be saved and loaded by its name; its fields are numbers, text, arrays or storable.
 
-    One with other fields says what stands for them: `packed()` returns such fields by name, and the class method
-    `unpacked(fields)` makes the value of them again.
+    One with other fields is `Packed`.
     """
     _REGISTERED[cls.__name__] = cls
     return cls
-
-
-def described(value: object) -> str:
-    """Return the text that a run is known by: `repr`, but a field that came later is told only where it was set."""
-    if not (is_dataclass(value) and not isinstance(value, type) and _plain(type(value))):
-        return repr(value)
-    shown = [
-        f for f in fields(value) if f.repr and not (f.metadata.get("later") and getattr(value, f.name) == f.default)
-    ]
-    inside = ", ".join(f"{f.name}={described(getattr(value, f.name))}" for f in shown)
-    return f"{type(value).__qualname__}({inside})"
-
-
-def _plain(kind: Any) -> bool:
-    return bool(kind.__dataclass_params__.repr)
 
 
 def save(value: object, path: Path) -> None:
@@ -116,7 +113,7 @@ def _pack(value: object, place: str, arrays: dict[str, Array]) -> Any:
     kind = type(value).__name__
     if is_dataclass(value) and _REGISTERED.get(kind) is type(value):
         plain = {f.name: getattr(value, f.name) for f in fields(value)}
-        content = value.packed() if hasattr(value, "packed") else plain
+        content = value.packed() if isinstance(value, Packed) else plain
         packed = {name: _pack(item, f"{place}.{name}", arrays) for name, item in content.items()}
         return {"type": kind, "fields": packed}
     raise StorageError(
@@ -136,4 +133,4 @@ def _unpack(tree: Any, arrays: dict[str, Array]) -> Any:
     if kind is None:
         raise StorageError(f"the file holds a {tree['type']!r}, which is not known here: import what defines it first")
     content = {name: _unpack(item, arrays) for name, item in tree["fields"].items()}
-    return kind.unpacked(content) if hasattr(kind, "unpacked") else kind(**content)
+    return kind.unpacked(content) if isinstance(kind, Packed) else kind(**content)

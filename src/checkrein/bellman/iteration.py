@@ -10,10 +10,10 @@ import numpy as np
 from checkrein.base.arrays import Array, FloatArray
 from checkrein.base.errors import DivergenceError
 from checkrein.base.storage import storable
-from checkrein.problem.problem import Problem
-from checkrein.protocols import BatchedQ, Design, QFunction
+from checkrein.bellman.targets import Targets
+from checkrein.problem import Problem
+from checkrein.protocols import Design, EnsembleQFunction, QFunction, WarmDesign
 
-Targets = Callable[[QFunction | None], FloatArray]
 SETTLED = 1e-12  # relative change below which an iterate is its own limit
 MAX_ITERATIONS = 10_000
 LEFT = 0.01  # of a value may lie beyond the iterations that are made by default
@@ -65,7 +65,7 @@ class BoundedQ:
 
     def members(self, states: Array) -> FloatArray:
         """(M, n, A, k) what each of several says; of one, what it says."""
-        each = cast(BatchedQ, self.q).members(states) if hasattr(self.q, "members") else self.q(states)[None]
+        each = self.q.members(states) if isinstance(self.q, EnsembleQFunction) else self.q(states)[None]
         return np.clip(each, self.low, self.high)
 
 
@@ -78,7 +78,7 @@ def default_iterations(problem: Problem, most: int = ENOUGH) -> int:
 
 def fitted_iteration(
     design: Design,
-    log: RegressionTask,
+    task: RegressionTask,
     *,
     iterations: int,
     rng: np.random.Generator,
@@ -88,7 +88,7 @@ def fitted_iteration(
     refined: Callable[[QFunction], QFunction] | None = None,
     after: Callable[[int, QFunction], None] | None = None,
 ) -> QFunction:
-    """Fit Q_k to the targets that Q_{k-1} gives, K times (Alg. 2 lines 2-6; FQI differs in its targets alone).
+    """Fit Q_k to the targets that Q_{k-1} gives, K times (Algorithms 3 and 4 of the paper, which differ in line 3).
 
     allowed: (k,) the least and the largest value that costs allow; `bounded` Q-functions are kept within.
     refined: what to make of each Q before it gives targets; fits go on from Q itself. A fixed point may be solved for
@@ -101,27 +101,29 @@ def fitted_iteration(
         better = q if refined is None else refined(q)
         return BoundedQ(better, low, high) if bounded else better
 
-    immediate = log.targets(None)
+    immediate = task.targets(None)
     q = start.q if isinstance(start, BoundedQ) else start
-    said = None if q is None else within(q)
-    targets = immediate if said is None else log.targets(said)
-    _require_sane(log, targets, immediate, low, high, 0)
-    best, least, unit = said, np.inf, np.ones_like(low)
+    current = None if q is None else within(q)
+    targets = immediate if current is None else task.targets(current)
+    _require_sane(task, targets, immediate, low, high, 0)
+    best, least, unit = current, np.inf, np.ones_like(low)
     for index in range(1, iterations + 1):
-        continued = index > 1 or getattr(design, "warm", False)  # trees, say, would keep what they were grown for
+        continued = index > 1 or (
+            isinstance(design, WarmDesign) and design.warm
+        )  # trees, say, would keep what they were grown for
         q = design.fit(targets, rng=rng, start=q if continued else None)
-        said = within(q)
+        current = within(q)
         if after is not None:
-            after(index, said)
+            after(index, current)
         if refined is None and index == iterations:
-            return said
-        targets = log.targets(said)
-        _require_sane(log, targets, immediate, low, high, index)
+            return current
+        targets = task.targets(current)
+        _require_sane(task, targets, immediate, low, high, index)
         if refined is not None:
-            errors = bellman_error(log, said, targets)
+            errors = bellman_error(task, current, targets)
             unit = np.where(errors > 0, errors, 1.0) if index == 1 else unit
             if (error := float((errors / unit).sum())) < least:
-                best, least = said, error
+                best, least = current, error
     return cast(QFunction, best)
 
 
@@ -150,11 +152,11 @@ def change_of(values: FloatArray, previous: FloatArray) -> float:
     return float(np.abs(values - previous).max()) / size if size > 0 else 0.0
 
 
-def bellman_error(log: RegressionTask, q: QFunction, targets: FloatArray | None = None) -> FloatArray:
+def bellman_error(task: RegressionTask, q: QFunction, targets: FloatArray | None = None) -> FloatArray:
     """(k,) the root of the mean squared difference between Q and its own targets, which are asked for unless given."""
-    rows = log.problem.transitions
+    rows = task.problem.transitions
     taken = q(rows.states)[np.arange(len(rows)), rows.actions]
-    squares = ((log.targets(q) if targets is None else targets) - taken) ** 2
+    squares = ((task.targets(q) if targets is None else targets) - taken) ** 2
     return np.asarray(np.sqrt(rows.weights @ squares / rows.weights.sum()))
 
 
@@ -164,15 +166,15 @@ def judged_on(watch: Watch | None, problem: Problem) -> list[Problem]:
 
 
 def telling(
-    watch: Watch | None, iterations: int, logs: Iterable[RegressionTask], value: Callable[[QFunction], FloatArray]
+    watch: Watch | None, iterations: int, tasks: Iterable[RegressionTask], value: Callable[[QFunction], FloatArray]
 ) -> Callable[[int, QFunction], None] | None:
     """Return what tells of each iteration: the errors on the log that is fitted, then on the one held out, if any."""
     if watch is None:
         return None
-    each = list(logs)
+    each = list(tasks)
 
     def tell(index: int, q: QFunction) -> None:
-        errors = [bellman_error(log, q) for log in each]
+        errors = [bellman_error(task, q) for task in each]
         held_out = errors[1] if len(errors) > 1 else None
         watch.on_iteration(Iteration(index, iterations, errors[0], held_out, value(q)))
 
@@ -180,18 +182,18 @@ def telling(
 
 
 def _require_sane(
-    log: RegressionTask, targets: FloatArray, immediate: FloatArray, low: FloatArray, high: FloatArray, made: int
+    task: RegressionTask, targets: FloatArray, immediate: FloatArray, low: FloatArray, high: FloatArray, made: int
 ) -> None:
     """Raise where values run away: beyond all that costs allow, or up to it though few rows cost that much."""
     sizes, largest = np.abs(targets).mean(axis=0), np.maximum(np.abs(low), np.abs(high))
-    for column, name in enumerate(log.names):
+    for column, name in enumerate(task.names):
         size, most, steps = sizes[column], largest[column], immediate[:, column]
         if not (np.isfinite(size) and size <= RUNAWAY * max(most, np.finfo(float).tiny)):
             raise DivergenceError(
                 f"the fitted iteration diverges: after {made} iterations, values of {name} are {size:.3g} on average, "
                 f"where costs allow {most:.3g} at the most: {ADVICE}"
             )
-        end = PINNED * log.problem.discount * high[column]
+        end = PINNED * task.problem.discount * high[column]
         pinned = float((targets[:, column] - steps >= end).mean()) if high[column] > 0 else 0.0
         if pinned > 0.5 and steps.mean() < steps.max() / 2:
             raise DivergenceError(

@@ -2,8 +2,13 @@
 
 import numpy as np
 
-from checkrein.base.arrays import BoolArray, IntArray
+from checkrein.base.arrays import BoolArray, IntArray, frozen
 from checkrein.base.errors import EndlessPolicyError
+from checkrein.policies import CountMask, Supported
+from checkrein.problem import Problem
+from checkrein.protocols import ActionMask, Policy
+
+GIVEN_UP = 1e-9  # probability on what has no evidence: valued, not followed
 
 
 def endless_states(
@@ -56,3 +61,40 @@ def require_end(
             f"at discount 1 {who} need not end: it can circle for ever in {circle.size} states ({shown}). "
             "Use a discount below 1, or mark the transitions that end an episode as terminal"
         )
+
+
+def require_all_end(problem: Problem, support: ActionMask) -> None:
+    """Raise unless every policy over supported transitions ends; asked once."""
+    rows = problem.transitions
+    if rows.n_states is None:
+        return  # found out by the spectrum of the regression instead
+    n_states = rows.n_states
+
+    def check() -> None:
+        chosen = support.allowed(rows.states)[np.arange(len(rows)), rows.actions]
+        states, actions, next_states = rows.states[chosen], rows.actions[chosen], rows.next_states[chosen]
+        who = "a policy over the logged transitions"
+        require_end(states, actions, next_states, rows.terminals[chosen], n_states=n_states, who=who)
+
+    problem.once(("all policies end", support), check)
+
+
+def with_ends(problem: Problem, policy: Policy, evidence: ActionMask) -> ActionMask:
+    """Deny a policy evidence, at discount 1, in states from which it was never seen to end: they count at their worst.
+
+    Raises where every episode begins in one: such a policy has no value.
+    """
+    rows = problem.transitions
+    if problem.discount < 1 or rows.n_states is None:
+        return evidence  # where states are not finite, it is found out by the spectrum of the regression
+    every_state = np.arange(rows.n_states)
+    followed = Supported.of(policy, every_state, evidence, rows.n_actions)
+    taken = followed.probabilities[rows.states, rows.actions] > 0
+    ends = (rows.terminals | (followed.unsupported_mass > GIVEN_UP)[rows.states])[taken]
+    states, next_states = rows.states[taken], rows.next_states[taken]
+    circle = circle_apart(states, next_states, ends, rows.initial_states, n_states=rows.n_states)
+    if not circle.size:
+        return evidence
+    narrowed = evidence.allowed(every_state).copy()
+    narrowed[circle] = False
+    return CountMask(frozen(narrowed))

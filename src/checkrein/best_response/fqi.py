@@ -1,13 +1,12 @@
-"""Fitted Q iteration (Ernst et al. 2005; Alg. 4 of the paper)."""
+"""Fitted Q iteration (Ernst et al. 2005; Algorithm 4 of the paper)."""
 
 from dataclasses import dataclass, field
-from typing import Any, cast
 
 import numpy as np
 
 from checkrein.base.arrays import FloatArray, require_counts
 from checkrein.base.errors import ArgumentError
-from checkrein.base.storage import LATER
+from checkrein.bellman.backups import Greedy
 from checkrein.bellman.iteration import (
     BoundedQ,
     RegressionTask,
@@ -18,11 +17,20 @@ from checkrein.bellman.iteration import (
     judged_on,
     telling,
 )
-from checkrein.bellman.targets import design_of, dynamics_of, greedy_targets, is_exact, least_value, policy_iteration
-from checkrein.policies.policies import GreedyPolicy
-from checkrein.policies.support import Support
-from checkrein.problem.problem import Problem
-from checkrein.protocols import ActionMask, BatchedDesign, BatchedQ, Design, FunctionClass, Policy, QFunction
+from checkrein.bellman.policy_iteration import policy_iteration
+from checkrein.bellman.targets import design_of, dynamics_of, improved_value, improvement_targets
+from checkrein.policies import GreedyPolicy, Support
+from checkrein.problem import Problem
+from checkrein.protocols import (
+    BatchedDesign,
+    BatchedQ,
+    ConservativeDesign,
+    Design,
+    ExactDesign,
+    FunctionClass,
+    Policy,
+    QFunction,
+)
 
 
 @dataclass(frozen=True)
@@ -40,7 +48,7 @@ class FQI:
     functions: FunctionClass
     iterations: int | None = None
     support: Support = field(default_factory=Support)
-    conservatism: float = field(default=0.0, metadata=LATER)
+    conservatism: float = 0.0
     watch: Watch | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -53,29 +61,27 @@ class FQI:
         self, problem: Problem, multipliers: FloatArray, *, rng: np.random.Generator, start: Policy | None = None
     ) -> GreedyPolicy:
         """Minimise objective + multipliers . constraints over supported policies."""
-        costs, worst = problem.scalarised(multipliers)
-        support = self.support.choices(problem)
+        backup = self._backup(problem, multipliers)
         design = self._design(problem)
-        if self.iterations is None and is_exact(design):
-            dynamics = dynamics_of(problem, self.functions, "FQI")
-            q, settled = policy_iteration(problem, dynamics, costs, worst, support, start=start)
-            if not settled:
-                targets = greedy_targets(problem, costs, worst, support)
-                q = iterate_to_fixed_point(design, targets, problem.transitions.next_states, rng)
-        else:
-            q = self._iterate(problem, multipliers, design, support, rng, start)
-        return GreedyPolicy(q, support)
+        if self.iterations is not None or not isinstance(design, ExactDesign):
+            return backup.policy(self._iterate(problem, multipliers, design, backup, rng, start))
+        targets = improvement_targets(problem, problem.scalarised(multipliers)[0], backup)
+        dynamics = dynamics_of(problem, self.functions, "FQI")
+        q, settled = policy_iteration(problem, dynamics, targets, backup, backup.support, start=start)
+        if not settled:
+            q = iterate_to_fixed_point(design, targets, problem.transitions.next_states, rng)
+        return backup.policy(q)
 
     def responses(
         self, problem: Problem, multipliers: FloatArray, *, rng: np.random.Generator
     ) -> tuple[GreedyPolicy, ...]:
         """Answer many multipliers (M, m), by one batched model where the class has one, else one after another."""
-        design = cast(BatchedDesign, self._design(problem))
-        if not hasattr(design, "fit_many"):
+        design = self._design(problem)
+        if not isinstance(design, BatchedDesign):
             return tuple(self(problem, each, rng=rng) for each in multipliers)
-        support = self.support.choices(problem)
-        asked = [problem.scalarised(each) for each in multipliers]
-        targets = [greedy_targets(problem, costs, worst, support) for costs, worst in asked]
+        backups = [self._backup(problem, each) for each in multipliers]
+        costs = [problem.scalarised(each)[0] for each in multipliers]
+        targets = [improvement_targets(problem, *one) for one in zip(costs, backups, strict=True)]
         ranges = [problem.scalarised_range(each) for each in multipliers]
         members: list[QFunction] | None = None
         q: BatchedQ | None = None
@@ -83,13 +89,16 @@ class FQI:
             wanted = np.stack([one(None if members is None else members[i]) for i, one in enumerate(targets)])
             q = design.fit_many(wanted, models=len(targets), rng=rng, start=q)
             members = [BoundedQ(q.member(i), *ends) for i, ends in enumerate(ranges)]
-        return tuple(GreedyPolicy(member, support) for member in members or [])
+        return tuple(backup.policy(member) for backup, member in zip(backups, members or [], strict=True))
 
-    def _design(self, problem: Problem) -> Any:
+    def _backup(self, problem: Problem, multipliers: FloatArray) -> Greedy:
+        return Greedy(self.support.choices(problem), problem.scalarised(multipliers)[1])
+
+    def _design(self, problem: Problem) -> Design:
         design = design_of(problem, self.functions)
         if not self.conservatism:
             return design
-        if not hasattr(design, "conservative"):
+        if not isinstance(design, ConservativeDesign):
             raise ArgumentError(
                 f"{type(self.functions).__name__} is not trained by gradients: conservatism needs Neural"
             )
@@ -102,23 +111,24 @@ class FQI:
         problem: Problem,
         multipliers: FloatArray,
         design: Design,
-        support: ActionMask,
+        backup: Greedy,
         rng: np.random.Generator,
         start: Policy | None,
     ) -> QFunction:
-        logs = [
-            RegressionTask(part, greedy_targets(part, *part.scalarised(multipliers), support), ("the weighed costs",))
-            for part in judged_on(self.watch, problem)
-        ]
+        tasks = []
+        for part in judged_on(self.watch, problem):  # the same choices on another part, at its own worst
+            costs, worst = part.scalarised(multipliers)
+            targets = improvement_targets(part, costs, Greedy(backup.support, worst))
+            tasks.append(RegressionTask(part, targets, ("the weighed costs",)))
         iterations = self.iterations or default_iterations(problem)
-        exact = is_exact(design)
+        exact = isinstance(design, ExactDesign)
         return fitted_iteration(
             design,
-            logs[0],
+            tasks[0],
             iterations=iterations,
             rng=rng,
             allowed=problem.scalarised_range(multipliers),
             bounded=not exact,
             start=start.q if isinstance(start, GreedyPolicy) and not exact else None,
-            after=telling(self.watch, iterations, logs, lambda q: least_value(problem, q, support)),
+            after=telling(self.watch, iterations, tasks, lambda q: improved_value(problem, q, backup)),
         )

@@ -1,14 +1,15 @@
-"""Least-squares policy iteration (Lagoudakis & Parr 2003; Alg. 5 of the paper)."""
+"""Least-squares policy iteration (Lagoudakis & Parr 2003; Algorithm 6 of the paper)."""
 
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from checkrein.base.arrays import FloatArray, require_counts
-from checkrein.bellman.targets import dynamics_of, policy_iteration
-from checkrein.policies.policies import GreedyPolicy
-from checkrein.policies.support import Support
-from checkrein.problem.problem import Problem
+from checkrein.bellman.backups import Greedy
+from checkrein.bellman.policy_iteration import policy_iteration
+from checkrein.bellman.targets import dynamics_of, improvement_targets
+from checkrein.policies import GreedyPolicy, Support
+from checkrein.problem import Problem
 from checkrein.protocols import FunctionClass, Policy
 
 
@@ -32,9 +33,10 @@ class LSPI:
         """Minimise objective + multipliers . constraints over supported policies."""
         del rng  # closed forms leave nothing to chance
         costs, worst = problem.scalarised(multipliers)
-        support = self.support.choices(problem)
+        backup = Greedy(self.support.choices(problem), worst)
+        targets = improvement_targets(problem, costs, backup)
         dynamics = dynamics_of(problem, self.functions, "LSPI")
         q, _ = policy_iteration(
-            problem, dynamics, costs, worst, support, start=start, max_iterations=self.max_iterations
+            problem, dynamics, targets, backup, backup.support, start=start, max_iterations=self.max_iterations
         )
-        return GreedyPolicy(q, support)
+        return backup.policy(q)

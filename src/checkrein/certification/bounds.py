@@ -1,15 +1,15 @@
 """Ways to bound a policy's constraints from above on data that did not choose it; each names its guarantee.
 
-`fitted` refits FQE on episodes drawn anew; `sampled` bounds the mean of what each episode says, weighed (PDIS) or
-doubly robust (DR). Errors are those of all constraints together.
+`BootstrapFQE` refits FQE on episodes drawn anew; `EpisodeScoreBound` bounds the mean of the episodes' scores, weighed
+(PDIS) or doubly robust (DR). alpha is that of all constraints together.
 """
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from scipy import stats
+import scipy  # its parts are loaded when first used
 
 from checkrein.base.arrays import FloatArray, require_counts, require_positive
 from checkrein.base.errors import ArgumentError
@@ -23,15 +23,14 @@ from checkrein.certification.intervals import (
     studentised,
 )
 from checkrein.evaluation.doubly_robust import contributions
-from checkrein.evaluation.episodes import Episodes
 from checkrein.evaluation.estimate import standard_errors
 from checkrein.evaluation.fqe import nuisance
-from checkrein.evaluation.importance import importance_weights
+from checkrein.evaluation.importance import expected_costs, importance_weights
 from checkrein.evaluation.propensities import Propensities, propensities_of
 from checkrein.evaluation.refits import Refits, draws
 from checkrein.functions import Linear, Tabular
-from checkrein.policies.support import Support
-from checkrein.problem.problem import Problem
+from checkrein.policies import Support
+from checkrein.problem import Episodes, Problem
 from checkrein.protocols import FunctionClass, Policy
 
 Guarantee = Literal["finite-sample", "asymptotic", "heuristic"]
@@ -43,6 +42,22 @@ MOST = 10_000  # replicates; a late look may err so little that no number would 
 BLOCK = 1000  # replicates that are drawn at once
 
 
+@dataclass(frozen=True)
+class Assumptions:
+    """What a bound rests on, which the diagnostics then look at.
+
+    weighs: whether it stands or falls with the importance weights of episodes (else with refits of Q)
+    stops_at_cut_off: whether its sums leave out what follows where an episode was cut off
+    """
+
+    functions: FunctionClass
+    support: Support
+    propensities: Propensities | None  # None: the log's own, else estimated
+    weighs: bool
+    stops_at_cut_off: bool = False
+
+
+@runtime_checkable
 class Method(Protocol):
     """Bounds every constraint of a problem for one policy."""
 
@@ -51,9 +66,8 @@ class Method(Protocol):
         """What the certificate calls it."""
         ...
 
-    @property
-    def weighs(self) -> bool:
-        """Whether it stands or falls with the weights of episodes (else with refits of Q)."""
+    def assumptions(self, problem: Problem) -> Assumptions:
+        """Say what it rests on."""
         ...
 
     def guarantee(self, problem: Problem) -> Guarantee:
@@ -81,10 +95,14 @@ class BootstrapFQE:
     functions: FunctionClass = field(default_factory=Tabular)
     support: Support = field(default_factory=Support)
     replicates: int = REPLICATES
-    weighs = False
 
     def __post_init__(self) -> None:
         require_counts(replicates=self.replicates)
+
+    def assumptions(self, problem: Problem) -> Assumptions:
+        """Name refits of its class."""
+        del problem
+        return Assumptions(self.functions, self.support, None, weighs=False)
 
     @property
     def name(self) -> str:
@@ -120,15 +138,15 @@ class BootstrapFQE:
 
     def bound(self, fits: "Replicates", alpha: float) -> Interval:
         """Bound all constraints by replicates that may serve other kinds as well."""
-        values, errors, each = fits.values, fits.errors, alpha / fits.values.size
+        values, errors, level = fits.values, fits.errors, alpha / fits.values.size
         if self.kind == "t":
-            return student(values, errors, fits.weights, each)
+            return student(values, errors, fits.weights, level)
         if self.kind == "studentised":
             return studentised(values, errors, fits.replicates, fits.replicate_errors, alpha)
         if self.kind == "pivotal":
-            low, high = (2 * values - np.quantile(fits.replicates, level, axis=0) for level in (1 - each, each))
+            low, high = (2 * values - np.quantile(fits.replicates, at, axis=0) for at in (1 - level, level))
         else:
-            low, high = (_accelerated(values, fits.influence, fits.replicates, level) for level in (each, 1 - each))
+            low, high = (_accelerated(values, fits.influence, fits.replicates, at) for at in (level, 1 - level))
         return Interval(values, errors, low, high)
 
 
@@ -161,12 +179,17 @@ class EpisodeScoreBound:
     largest_weight: float | None = None
     replicates: int = REPLICATES
     folds: int = 5
-    weighs = True
 
     def __post_init__(self) -> None:
         require_counts(replicates=self.replicates, folds=self.folds)
         if self.largest_weight is not None:
             require_positive(largest_weight=self.largest_weight)
+
+    def assumptions(self, problem: Problem) -> Assumptions:
+        """Name the importance weights of episodes."""
+        functions = self.functions or default_functions(problem)
+        cut = self.estimator == "pdis"
+        return Assumptions(functions, Support(), self.propensities, weighs=True, stops_at_cut_off=cut)
 
     @property
     def name(self) -> str:
@@ -187,38 +210,38 @@ class EpisodeScoreBound:
     def __call__(self, problem: Problem, policy: Policy, *, alpha: float, rng: np.random.Generator) -> Interval:
         """Bound all constraints."""
         weights = Episodes.of(problem).weights
-        each = self.each(problem, policy, rng)[:, 1:]
+        scores = self.scores(problem, policy, rng)[:, 1:]
         m = problem.n_constraints
         if self.bound in ("bernstein", "betting"):
             low, high = self._range(problem)
             self._require_weights(importance_weights(problem, policy, self._propensities(problem)))
             names = [c.name for c in problem.constraints]
-            require_inside(each, low, high, names)
+            require_inside(scores, low, high, names)
             if not (weights == weights[0]).all():
                 raise ArgumentError(f"{self.name} needs episodes that all count the same: their weights differ")
-            return (bernstein if self.bound == "bernstein" else betting)(each, low, high, alpha / m)
+            return (bernstein if self.bound == "bernstein" else betting)(scores, low, high, alpha / m)
         if self.bound == "t":
-            values = weights @ each / weights.sum()
-            return student(values, standard_errors(each - values, weights), weights, alpha / m)
-        drawn = draws(len(each), _enough(self.replicates, alpha / m), rng)
-        plain = bootstrap_t(each, weights, drawn, alpha)
+            values = weights @ scores / weights.sum()
+            return student(values, standard_errors(scores - values, weights), weights, alpha / m)
+        drawn = draws(len(scores), _enough(self.replicates, alpha / m), rng)
+        plain = bootstrap_t(scores, weights, drawn, alpha)
         whole = importance_weights(problem, policy, self._propensities(problem))[Episodes.of(problem).last]
-        known = bootstrap_t(_calibrated(each, whole, weights), weights, drawn, alpha)
+        known = bootstrap_t(_calibrated(scores, whole, weights), weights, drawn, alpha)
         return plain._replace(lower=np.minimum(plain.lower, known.lower), upper=np.maximum(plain.upper, known.upper))
 
     def estimate(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Average over episodes."""
-        weights, each = Episodes.of(problem).weights, self.each(problem, policy, rng)
-        values = weights @ each / weights.sum()
-        return values, standard_errors(each - values, weights)
+        weights, scores = Episodes.of(problem).weights, self.scores(problem, policy, rng)
+        values = weights @ scores / weights.sum()
+        return values, standard_errors(scores - values, weights)
 
-    def each(self, problem: Problem, policy: Policy, rng: np.random.Generator) -> FloatArray:
+    def scores(self, problem: Problem, policy: Policy, rng: np.random.Generator) -> FloatArray:
         """(e, 1 + m) what every episode says of the objective and every constraint."""
         propensities = self._propensities(problem)
         if self.estimator == "pdis":
             episodes = Episodes.of(problem)
-            weighed = (episodes.factors * importance_weights(problem, policy, propensities))[:, None] * episodes.costs
-            return episodes.sums(weighed)
+            weights = episodes.factors * importance_weights(problem, policy, propensities)
+            return episodes.sums(weights[:, None] * expected_costs(problem, policy, propensities))
         direct = nuisance(self.functions or default_functions(problem))
         return contributions(problem, policy, propensities, direct, folds=self.folds, rng=rng)
 
@@ -282,14 +305,14 @@ def method_of(method: str | Method | None, problem: Problem) -> Method:
     return found
 
 
-def _calibrated(each: FloatArray, whole: FloatArray, weights: FloatArray) -> FloatArray:
+def _calibrated(scores: FloatArray, whole: FloatArray, weights: FloatArray) -> FloatArray:
     """(e, k) less what the weights (e,) of whole episodes explain of it: their mean is known to be 1."""
     shares = weights / weights.sum()
     spread = whole - shares @ whole
     variance = shares @ spread**2
     if variance == 0:
-        return each
-    return each - np.outer(whole - 1, shares * spread @ each / variance)
+        return scores
+    return scores - np.outer(whole - 1, shares * spread @ scores / variance)
 
 
 def _enough(replicates: int, level: float) -> int:
@@ -300,8 +323,8 @@ def _accelerated(values: FloatArray, influence: FloatArray, replicates: FloatArr
     """(k,) the bias-corrected and accelerated quantile of replicates (B, k) (Efron 1987)."""
     count = len(replicates)
     below = np.clip((replicates < values).mean(axis=0), 0.5 / count, 1 - 0.5 / count)
-    shift, wanted = stats.norm.ppf(below), stats.norm.ppf(level)
+    shift, wanted = scipy.stats.norm.ppf(below), scipy.stats.norm.ppf(level)
     squares = (influence**2).sum(axis=0) ** 1.5
     speed = np.divide((influence**3).sum(axis=0), 6 * squares, out=np.zeros_like(squares), where=squares > 0)
-    levels = stats.norm.cdf(shift + (shift + wanted) / np.maximum(1 - speed * (shift + wanted), 1e-3))
+    levels = scipy.stats.norm.cdf(shift + (shift + wanted) / np.maximum(1 - speed * (shift + wanted), 1e-3))
     return np.array([np.quantile(column, at) for column, at in zip(replicates.T, levels, strict=True)])

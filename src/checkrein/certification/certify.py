@@ -12,9 +12,8 @@ from checkrein.certification.certificate import Certificate, JudgedConstraint, V
 from checkrein.certification.diagnostics import Check, diagnose, like_episodes, zero_variance
 from checkrein.certification.intervals import Interval
 from checkrein.data.dataset import Dataset
-from checkrein.evaluation.episodes import Episodes
-from checkrein.policies.policies import members_of, probabilities_of
-from checkrein.problem.problem import AtMost, Problem
+from checkrein.policies import members_of, probabilities_of
+from checkrein.problem import AtMost, Episodes, Problem
 from checkrein.protocols import Policy
 
 FIRST = 0.8  # of the permitted error is for the first look at held-out data; all later ones share the rest
@@ -54,7 +53,7 @@ def certify(
         interval = chosen(problem, policy, alpha=alpha, rng=bounds_rng)
     except (DivergenceError, EndlessPolicyError):  # the diagnostics say so
         interval = Interval(*(np.full(problem.n_constraints, np.nan) for _ in Interval._fields))
-    checks += zero_variance(problem, interval, alpha, lambda: like_episodes(problem, policy, chosen, checks))
+    checks += zero_variance(problem, policy, interval, alpha, lambda: like_episodes(problem, policy, chosen, checks))
     return certificate_of(
         policy,
         problem,

@@ -7,19 +7,17 @@ from pydantic import BaseModel, ConfigDict
 
 from checkrein.base.arrays import Array, FloatArray
 from checkrein.base.errors import ArgumentError, DataError, DivergenceError, EndlessPolicyError
-from checkrein.certification.bounds import Method, default_functions
+from checkrein.certification.bounds import Method
 from checkrein.certification.intervals import Interval
 from checkrein.evaluation.doubly_robust import Corrected, contributions_of, corrected
-from checkrein.evaluation.episodes import Episodes
 from checkrein.evaluation.fqe import nuisance
 from checkrein.evaluation.importance import concentration, importance_weights
 from checkrein.evaluation.propensities import Propensities, propensities_of
 from checkrein.evaluation.refits import Refits
 from checkrein.evaluation.tabular_refits import Occupancy
 from checkrein.functions import Tabular
-from checkrein.policies.policies import members_of, probabilities_of
-from checkrein.policies.support import Support
-from checkrein.problem.problem import Problem
+from checkrein.policies import Support, members_of, probabilities_of
+from checkrein.problem import Episodes, Problem
 from checkrein.protocols import FunctionClass, Policy
 
 EPISODES = 30  # fewer, or as much as fewer of equal influence, say little of a spread
@@ -51,28 +49,27 @@ class Check(BaseModel):
 def diagnose(problem: Problem, policy: Policy, method: Method, rng: np.random.Generator) -> list[Check]:
     """Measure all that applies to a method."""
     checks = [enough_episodes(problem)]
-    functions = getattr(method, "functions", None) or default_functions(problem)
-    propensities = getattr(method, "propensities", None) or _propensities(problem)
-    support = getattr(method, "support", None) or Support()
+    rests = method.assumptions(problem)
+    functions, support, propensities = rests.functions, rests.support, rests.propensities or _propensities(problem)
     effective = 0.0
     if propensities is not None:
         episodes = Episodes.of(problem)
         weights = importance_weights(problem, policy, propensities)[episodes.last]
         effective, largest = concentration(episodes.weights * weights)
-        if method.weighs:
+        if rests.weighs:
             checks += [_effective(effective), _largest(largest), _mean_weight(weights, episodes.weights)]
-        if getattr(method, "estimator", None) == "pdis":
+        if rests.stops_at_cut_off:
             checks.append(_cut_off(episodes, weights))
     try:
         if problem.dataset.n_states is not None:
             occupancy = Refits.of(problem, policy, Tabular(), support).occupancy()
-            checks += [_unsupported(problem, occupancy), *([] if method.weighs else [_rare(problem, occupancy)])]
+            checks += [_unsupported(problem, occupancy), *([] if rests.weighs else [_rare(problem, occupancy)])]
         else:
             checks.append(_unlikely(problem, policy, support))
         parts = _parts(problem, policy, functions, propensities, rng)
         mistakable = not isinstance(functions, Tabular)  # tables can hold any Q: what is left shows pairs others lack
-        checks.append(_bellman(problem, parts, blocking=mistakable and not method.weighs))
-        if not method.weighs:  # (of weighed sums, those that no episode dominates are those that lack it)
+        checks.append(_bellman(problem, parts, blocking=mistakable and not rests.weighs))
+        if not rests.weighs:  # (of weighed sums, those that no episode dominates are those that lack it)
             values, influence = Refits.of(problem, policy, functions, support).point()
             checks.append(influence_concentration(Episodes.of(problem).weights[:, None] * influence[:, 1:]))
             if effective >= EFFECTIVE:
@@ -90,7 +87,7 @@ def like_episodes(problem: Problem, policy: Policy, method: Method, checks: list
     if effective or problem.dataset.n_states is None:
         return effective[0] if effective else count
     try:
-        occupancy = Refits.of(problem, policy, Tabular(), getattr(method, "support", None) or Support()).occupancy()
+        occupancy = Refits.of(problem, policy, Tabular(), method.assumptions(problem).support).occupancy()
     except (DivergenceError, EndlessPolicyError):
         return count
     _, place = np.unique(occupancy.states * problem.dataset.n_actions + occupancy.actions, return_inverse=True)
@@ -100,13 +97,16 @@ def like_episodes(problem: Problem, policy: Policy, method: Method, checks: list
     return float((logged[shown] / often[shown]).min(initial=count))
 
 
-def zero_variance(problem: Problem, interval: Interval, alpha: float, like: Callable[[], float]) -> list[Check]:
+def zero_variance(
+    problem: Problem, policy: Policy, interval: Interval, alpha: float, like: Callable[[], float]
+) -> list[Check]:
     """Ask what was missed of constraints that every episode says the same of: their bounds are the estimates.
 
     If as much as `share` of episodes went otherwise, none of those that are like the policy's, as many as `like` says,
     would do so with probability `error`.
     """
-    limits, worst = problem.limits, problem.worst[1:]
+    limits = problem.limits
+    worst = np.max([problem.worst(member) for member, _ in members_of(policy)], axis=0)[1:]
     still = (interval.standard_errors <= STILL * (np.abs(worst) + np.abs(interval.estimates))) & (
         interval.estimates <= limits
     )

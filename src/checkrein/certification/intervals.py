@@ -7,7 +7,7 @@ Asymptotic: Student's t, and the studentised bootstrap, which allows for skewnes
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+import scipy  # its parts are loaded when first used
 
 from checkrein.base.arrays import FloatArray
 from checkrein.base.errors import ArgumentError
@@ -51,7 +51,7 @@ def johnson_t(influence: FloatArray, estimates: FloatArray, weights: FloatArray,
 
 
 def _quantile(weights: FloatArray, alpha: float) -> float:
-    return float(stats.t.ppf(1 - alpha, max(weights.sum() ** 2 / (weights @ weights) - 1, 1.0)))
+    return float(scipy.stats.t.ppf(1 - alpha, max(weights.sum() ** 2 / (weights @ weights) - 1, 1.0)))
 
 
 def studentised(
@@ -59,7 +59,7 @@ def studentised(
 ) -> Interval:
     """Measure each replicate's distance (B, k) in its own standard errors, and allow for what these show.
 
-    `error` is that of all columns together: each is given the same level, the largest at which all hold at once in
+    `alpha` is that of all columns together: each is given the same level, the largest at which all hold at once in
     the replicates. (Beran 1988; never less than Bonferroni's, and more where columns move together.)
     """
     varies = errors > 0
@@ -68,7 +68,7 @@ def studentised(
     theirs = np.maximum(replicate_errors, NO_SPREAD * errors)  # one without spread is as far away as can be
     distances = np.divide(replicates - estimates, theirs, out=np.zeros_like(replicates), where=varies)
     wanted, shown = alpha / varies.sum(), BEYOND / len(replicates)
-    stretch = 1.0 if wanted >= shown else float(stats.norm.ppf(wanted) / stats.norm.ppf(shown))
+    stretch = 1.0 if wanted >= shown else float(scipy.stats.norm.ppf(wanted) / scipy.stats.norm.ppf(shown))
     alpha = max(alpha, shown * varies.sum())  # what lies further out is as far as a normal tail of the same width
     below = _joint_level(distances[:, varies], alpha)
     above = _joint_level(-distances[:, varies], alpha)
@@ -77,40 +77,42 @@ def studentised(
     return Interval(estimates, errors, estimates - width_down, estimates + width_up)
 
 
-def bootstrap_t(each: FloatArray, weights: FloatArray, drawn: FloatArray, alpha: float) -> Interval:
+def bootstrap_t(scores: FloatArray, weights: FloatArray, drawn: FloatArray, alpha: float) -> Interval:
     """Bound the weighted means of (e, k) by the studentised bootstrap, episodes drawn (B, e) times."""
-    values = weights @ each / weights.sum()
+    values = weights @ scores / weights.sum()
     counted = drawn * weights
     total = counted.sum(axis=1, keepdims=True)
-    replicates = counted @ each / total
+    replicates = counted @ scores / total
     squared = counted * weights
-    squares = squared @ each**2 - 2 * replicates * (squared @ each) + replicates**2 * squared.sum(axis=1, keepdims=True)
+    squares = (
+        squared @ scores**2 - 2 * replicates * (squared @ scores) + replicates**2 * squared.sum(axis=1, keepdims=True)
+    )
     replicate_errors = np.sqrt(np.maximum(squares, 0)) / total
-    return studentised(values, standard_errors(each - values, weights), replicates, replicate_errors, alpha)
+    return studentised(values, standard_errors(scores - values, weights), replicates, replicate_errors, alpha)
 
 
 def _joint_level(distances: FloatArray, alpha: float) -> float:
-    """Return the level of each column at which the lowest `error` of replicates lie under any of their quantiles."""
+    """Return the level of each column at which the lowest `alpha` of replicates lie under any of their quantiles."""
     count, k = distances.shape
-    ranks = (stats.rankdata(distances, axis=0) - 0.5) / count
+    ranks = (scipy.stats.rankdata(distances, axis=0) - 0.5) / count
     return float(np.clip(np.quantile(ranks.min(axis=1), alpha), alpha / k, alpha))
 
 
-def bernstein(each: FloatArray, low: FloatArray, high: FloatArray, alpha: float) -> Interval:
-    """Bound means of values known to lie in [low, high] (k,), from at least two episodes."""
-    n = len(each)
-    mean, variance = each.mean(axis=0), each.var(axis=0, ddof=1)
+def bernstein(scores: FloatArray, low: FloatArray, high: FloatArray, alpha: float) -> Interval:
+    """Bound means of values known to lie in [low, high] (k,), from two or more (Maurer & Pontil 2009, Theorem 4)."""
+    n = len(scores)
+    mean, variance = scores.mean(axis=0), scores.var(axis=0, ddof=1)
     log = np.log(2 / alpha)
     width = np.sqrt(2 * variance * log / n) + 7 * (high - low) * log / (3 * (n - 1))
     return Interval(mean, np.sqrt(variance / n), np.maximum(mean - width, low), np.minimum(mean + width, high))
 
 
-def betting(each: FloatArray, low: FloatArray, high: FloatArray, alpha: float) -> Interval:
+def betting(scores: FloatArray, low: FloatArray, high: FloatArray, alpha: float) -> Interval:
     """Bound means of values known to lie in [low, high] (k,): a mean is refuted by winning against it."""
-    scaled = (each - low) / (high - low)
+    scaled = (scores - low) / (high - low)
     upper = np.array([1 - _refuted_below(1 - column, alpha) for column in scaled.T])
     lower = np.array([_refuted_below(column, alpha) for column in scaled.T])
-    mean, errors = each.mean(axis=0), each.std(axis=0, ddof=1) / np.sqrt(len(each))
+    mean, errors = scores.mean(axis=0), scores.std(axis=0, ddof=1) / np.sqrt(len(scores))
     return Interval(mean, errors, low + lower * (high - low), low + upper * (high - low))
 
 
@@ -137,10 +139,10 @@ def _refuted_below(values: FloatArray, alpha: float) -> float:
     return low
 
 
-def require_inside(each: FloatArray, low: FloatArray, high: FloatArray, names: list[str]) -> None:
+def require_inside(scores: FloatArray, low: FloatArray, high: FloatArray, names: list[str]) -> None:
     """Raise where an episode lies outside of what was declared: then the declaration is wrong, and so is the bound."""
     for column, name in enumerate(names):
-        for value, wrong in ((each[:, column].min(), "below"), (each[:, column].max(), "above")):
+        for value, wrong in ((scores[:, column].min(), "below"), (scores[:, column].max(), "above")):
             slack = 1e-9 * (high[column] - low[column])
             if value < low[column] - slack or value > high[column] + slack:
                 raise ArgumentError(

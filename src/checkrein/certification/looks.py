@@ -13,7 +13,7 @@ from checkrein.certification.bounds import Method
 from checkrein.certification.certificate import Certificate
 from checkrein.certification.certify import certify, fingerprint
 from checkrein.data.dataset import Dataset
-from checkrein.problem.problem import AtMost, Problem
+from checkrein.problem import AtMost, Problem
 from checkrein.protocols import Policy
 
 FILE = "checkrein-looks.jsonl"

@@ -1,4 +1,7 @@
-"""The command line: the only place that prints."""
+"""The command line: the only place that prints.
+
+Commands import what they need when they are called, so that `--help` and typos are answered at once.
+"""
 
 import sys
 

@@ -1,23 +1,18 @@
 """checkrein demo: a log of slippery FrozenLake, solved and compared with the exact optimum."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from checkrein.best_response import FQI
-from checkrein.cli.progress import plain_costs, progress_line
+from checkrein.cli.progress import plain_goals, progress_line
 from checkrein.cli.shared import app, console, say
-from checkrein.evaluation import FQE
-from checkrein.functions import Tabular
-from checkrein.game import Solution, solve
-from checkrein.online import CuttingPlane
-from checkrein.problem.problem import AtMost, Problem
-from checkrein.tabular_mdp import TabularMDP
-from checkrein_studies import frozen_lake
+
+if TYPE_CHECKING:
+    from checkrein import AtMost, Solution, TabularMDP
 
 
 @app.command()
@@ -29,6 +24,9 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help="Of the log and of the run.")] = 0,
 ) -> None:
     """Log a clumsy walker on slippery FrozenLake, then learn to reach the goal while seldom falling into a hole."""
+    from checkrein import FQE, FQI, AtMost, CuttingPlane, Problem, Tabular, solve
+    from checkrein_studies import frozen_lake
+
     mdp = frozen_lake.lake()
     behavior = frozen_lake.behavior(mdp)
     limit = AtMost("hole", frozen_lake.HOLE_LIMIT)
@@ -41,7 +39,7 @@ def demo(
     console.print(
         f"Log: {episodes:,} episodes, {len(dataset):,} transitions, {len(problem.transitions):,} of them distinct.\n"
     )
-    costs = plain_costs(problem)
+    goals = plain_goals(problem)
     with Live(console=console, refresh_per_second=20) as live:
         solution = solve(
             problem,
@@ -51,10 +49,10 @@ def demo(
             tolerance=1e-4,
             max_rounds=50,
             seed=seed,
-            on_round=lambda played: live.update(Text(progress_line(costs, played), overflow="fold")),
+            on_round=lambda played: live.update(Text(progress_line(goals, played), overflow="fold")),
             checkpoint=out,
         )
-        live.update(Text(progress_line(costs, solution.rounds[-1]), overflow="fold"))
+        live.update(Text(progress_line(goals, solution.rounds[-1]), overflow="fold"))
     say(f"\n{solution.explanation}\n")
     console.print(demo_table(mdp, solution, limit, behavior_values=mdp.values(behavior)))
     console.print(
@@ -67,7 +65,7 @@ def demo(
     say(f"Run folder: {out} (settings, every round, the policy, the solution)")
 
 
-def demo_table(mdp: TabularMDP, solution: Solution, limit: AtMost, *, behavior_values: dict[str, float]) -> Table:
+def demo_table(mdp: "TabularMDP", solution: "Solution", limit: "AtMost", *, behavior_values: dict[str, float]) -> Table:
     """Return learned, behavior and optimal policies side by side."""
     table = Table(caption=f"hole must be at most {limit.limit}", caption_justify="right")
     table.add_column("policy")

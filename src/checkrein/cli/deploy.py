@@ -9,7 +9,6 @@ from rich.table import Table
 
 from checkrein.base.errors import ArgumentError
 from checkrein.cli.shared import app, console, say
-from checkrein.deploy import export_json, export_onnx, load, rollout
 
 Run = Annotated[Path, typer.Argument(help="A run folder that `checkrein fit` wrote.")]
 Single = Annotated[bool, typer.Option("--single", help="The best single policy instead of the mixture.")]
@@ -32,8 +31,11 @@ def export(
     single: Single = False,
 ) -> None:
     """Write the policy so that it needs neither checkrein nor Python, checked against ours on random states."""
+    from checkrein.deploy import export_json, export_onnx, load
+    from checkrein.runs.folder import RunFolder
+
     deployed = load(run, single=single)
-    path = out or run / f"policy.{form}"
+    path = out or RunFolder(run).export_file(form)
     write = export_json if form is Format.JSON else export_onnx
     write(deployed.policy, deployed.encoding, path)
     say(f"Wrote {path}")
@@ -50,6 +52,8 @@ def roll_out(
     single: Single = False,
 ) -> None:
     """Play the policy in a Gymnasium environment, one member of the mixture per episode."""
+    from checkrein.deploy import load, rollout
+
     if discount == 0:
         raise ArgumentError("the discount is 0: it must lie in (0, 1]")
     deployed = load(run, single=single)

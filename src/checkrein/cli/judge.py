@@ -1,20 +1,19 @@
 """checkrein evaluate, certify: a finished run, judged on a log."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from checkrein.certification import Certificate
 from checkrein.cli.shared import BROKEN, OK, UNPROVEN, app, console, errors, say
-from checkrein.evaluation import Estimates
-from checkrein.evaluation.propensities import Method
-from checkrein.runs import judge as judging
 
-TABLE, CALIBRATION = "evaluation.csv", "calibration.csv"
+if TYPE_CHECKING:
+    from checkrein import Certificate, Estimates
+    from checkrein.evaluation.propensities import Method
+
 EXIT = {"pass": OK, "fail": BROKEN, "inconclusive": UNPROVEN}
 STYLE = {"pass": "bold green", "fail": "bold red", "inconclusive": "bold yellow"}
 
@@ -28,6 +27,16 @@ Data = Annotated[
 Single = Annotated[bool, typer.Option("--single", help="Judge the best single policy, not the mixture.")]
 
 
+def _propensity_method(name: str | None) -> str | None:
+    """Refuse a name that is none before the log is read; the names are looked up here because `--help` need not."""
+    if name is not None:
+        from checkrein.evaluation.propensities import METHODS
+
+        if name not in METHODS:
+            raise typer.BadParameter(f"{name!r} is not one of {', '.join(METHODS)}")
+    return name
+
+
 @app.command()
 def evaluate(
     run: Run,
@@ -37,7 +46,11 @@ def evaluate(
         str | None, typer.Option(help="Names, with commas between them. Default: all, but for a learned model.")
     ] = None,
     propensities: Annotated[
-        Method | None, typer.Option(help="Default: the log's; else counts in finite states, logistic elsewhere.")
+        str | None,
+        typer.Option(
+            help="logged, counts, logistic or trees. Default: logged; else counts, or logistic of features.",
+            callback=_propensity_method,
+        ),
     ] = None,
     temperature: Annotated[
         float | None, typer.Option(help="Where episodes are weighed, value the softmin of greedy policies.")
@@ -45,17 +58,20 @@ def evaluate(
     out: Annotated[Path | None, typer.Option(help="Folder for the tables. Default: the run folder.")] = None,
 ) -> None:
     """Value a run's policy by every estimator, each with its interval, and say where they disagree."""
+    from checkrein.runs import judge as judging
+    from checkrein.runs.folder import RunFolder
+
     trial = judging.open_trial(run, data, single=single)
     chosen = None if estimators is None else [name.strip() for name in estimators.split(",")]
-    found = judging.estimate(trial, estimators=chosen, propensities=propensities, temperature=temperature)
+    method = cast("Method | None", propensities)
+    found = judging.estimate(trial, estimators=chosen, propensities=method, temperature=temperature)
     show_estimates(found)
-    folder = run if out is None else out
-    judging.written(found.table(), folder / TABLE)
+    calibration = None if found.propensities is None else found.propensities.calibration()
+    table = RunFolder(run if out is None else out).write_evaluation(found.table(), calibration)
     if found.propensities is not None:
         say(f"Propensities: {found.propensities.source}.")
-        judging.written(found.propensities.calibration(), folder / CALIBRATION)
     which = "held-out part of the run's own log" if trial.own else "log given"
-    say(f"{trial.dataset.first_rows().size:,} episodes of the {which}. Table: {folder / TABLE}")
+    say(f"{trial.dataset.first_rows().size:,} episodes of the {which}. Table: {table}")
 
 
 @app.command()
@@ -68,19 +84,21 @@ def certify(
     out: Annotated[Path | None, typer.Option(help="File for the certificate. Default: in the run folder.")] = None,
 ) -> None:
     """Judge whether a run's policy keeps its limits, on episodes that did not choose it; every look is recorded."""
+    from checkrein.runs import judge as judging
+    from checkrein.runs.folder import RunFolder
+
     trial = judging.open_trial(run, data, single=single)
     certificate, trouble = judging.judge(trial, what=str(run), method=method, confidence=confidence)
     show_certificate(certificate)
     for line in trouble:
         errors.print(Text("warning: ", style="yellow") + Text(line))
-    name = "certificate-single.json" if single else "certificate.json" if trial.own else "certificate-new.json"
-    path = run / name if out is None else out
+    path = RunFolder(run).certificate_file(own=trial.own, single=single) if out is None else out
     certificate.write(path)
     say(f"Certificate: {path}")
     raise typer.Exit(EXIT[certificate.verdict])
 
 
-def show_estimates(found: Estimates) -> None:
+def show_estimates(found: "Estimates") -> None:
     """Print a row per estimator and a column per cost, then who disagrees."""
     table = Table("estimator", *(escape(cost) for cost in found.costs), "effective episodes")
     rows = found.table()
@@ -99,7 +117,7 @@ def show_estimates(found: Estimates) -> None:
         say(f"{cost}: {one} and {other} are furthest apart, by {apart:.4g}: {ratio:.1f} joint standard errors.")
 
 
-def show_certificate(certificate: Certificate) -> None:
+def show_certificate(certificate: "Certificate") -> None:
     """Print the verdict, the bounds behind it, and what would change it."""
     console.print()
     word = Text(f"Certificate: {certificate.verdict}. ", style=STYLE[certificate.verdict])

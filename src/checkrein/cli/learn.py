@@ -3,7 +3,7 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.live import Live
@@ -12,19 +12,15 @@ from rich.table import Table
 from rich.text import Text
 
 from checkrein.base.errors import DataError
-from checkrein.base.storage import write_atomically
 from checkrein.cli.judge import show_certificate
 from checkrein.cli.progress import Progress, progress_line
 from checkrein.cli.shared import INFEASIBLE, INTERRUPTED, OK, STOPPED_SHORT, app, console, errors, say
-from checkrein.game import Round, Status
-from checkrein.game.checkpoint import ROUNDS
-from checkrein.logs.card import DataCard
-from checkrein.logs.first_version import first_version
-from checkrein.report.model import Estimate, Summary
-from checkrein.runs import fit as fitting
-from checkrein_studies import icu
 
-EXIT = {Status.CONVERGED: OK, Status.INFEASIBLE: INFEASIBLE}
+if TYPE_CHECKING:
+    from checkrein import Round
+    from checkrein.logs.card import DataCard
+    from checkrein.report.model import Estimate, Summary
+
 STYLE = {"good": "bold green", "caution": "bold yellow", "bad": "bold red"}
 
 ProblemPath = Annotated[Path, typer.Argument(help="A problem file; `checkrein init LOG` writes a first version.")]
@@ -38,6 +34,8 @@ def example(
     seed: Annotated[int, typer.Option(min=0)] = 0,
 ) -> None:
     """Write an intensive-care log, made up but realistic, and a problem file for it."""
+    from checkrein_studies import icu
+
     table, problem = icu.write(out, patients=patients, seed=seed)
     say(f"Wrote {table} and {problem}. Next: checkrein inspect {problem}")
 
@@ -49,6 +47,9 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Overwrite it if it exists.")] = False,
 ) -> None:
     """Write a commented first version of a problem file from a log's columns."""
+    from checkrein.base.storage import write_atomically
+    from checkrein.logs.first_version import first_version
+
     if out.exists() and not force:
         raise DataError(f"{out} exists already: choose another --out, or pass --force to overwrite it")
     text = first_version(logs, out.parent)
@@ -59,7 +60,9 @@ def init(
 @app.command()
 def inspect(problem: ProblemPath, strict: Strict = False) -> None:
     """Show the data card of a log, before anything is learned."""
-    show_card(fitting.prepare(problem, strict=strict).card)
+    from checkrein.runs.prepare import prepare
+
+    show_card(prepare(problem, strict=strict).card)
 
 
 @app.command()
@@ -70,9 +73,14 @@ def fit(
     strict: Strict = False,
 ) -> None:
     """Learn a policy within the limits, judge it on held-out episodes, and write a report."""
-    if not resume and (out / ROUNDS).exists():
+    from checkrein import Status
+    from checkrein.runs import fit as fitting
+    from checkrein.runs.folder import RunFolder
+    from checkrein.runs.prepare import prepare
+
+    if not resume and RunFolder(out).holds_rounds:
         raise DataError(f"{out} holds a run already: pass --resume to take it up, or choose another --out")
-    prepared = fitting.prepare(problem, strict=strict)
+    prepared = prepare(problem, strict=strict)
     for warning in prepared.card.warnings:
         errors.print(Text("warning: ", style="yellow") + Text(warning))
     command = shlex.join(["checkrein", "fit", str(problem), "--out", str(out)])
@@ -80,8 +88,8 @@ def fit(
         progress = Progress(live=console.is_terminal)
         with Live(progress, console=console, refresh_per_second=10):
 
-            def show(played: Round) -> None:
-                progress.line = progress_line(prepared.costs, played)
+            def show(played: "Round") -> None:
+                progress.line = progress_line(prepared.goals, played)
 
             solution, summary = fitting.fit(prepared, out, command=command, on_round=show, tell=progress.tell)
             progress.tell("")
@@ -91,18 +99,25 @@ def fit(
     show_summary(summary)
     if summary.certificate is not None:
         show_certificate(summary.certificate)
-    say(f"Report: {out / fitting.REPORT}")
-    raise typer.Exit(EXIT.get(solution.status, STOPPED_SHORT))
+    say(f"Report: {RunFolder(out).report_file}")
+    codes = {Status.CONVERGED: OK, Status.INFEASIBLE: INFEASIBLE}
+    raise typer.Exit(codes.get(solution.status, STOPPED_SHORT))
 
 
 @app.command()
 def report(run: Annotated[Path, typer.Argument(help="A run folder that `checkrein fit` wrote.")]) -> None:
     """Make the report of a finished run again."""
-    say(f"Report: {fitting.write_report(run, fitting.read_summary(run))}")
+    from checkrein.runs import fit as fitting
+    from checkrein.runs.folder import RunFolder
+
+    folder = RunFolder(run)
+    say(f"Report: {fitting.write_report(folder, folder.summary())}")
 
 
-def show_card(card: DataCard) -> None:
+def show_card(card: "DataCard") -> None:
     """Print a data card."""
+    from checkrein.report.words import unit_in_words
+
     facts = Table.grid(padding=(0, 2))
     left = "; ".join(f"{count:,}: {reason}" for reason, count in card.left_out.items()) or "none"
     horizon = "all of an episode" if card.effective_horizon is None else f"about {card.effective_horizon:.0f} steps"
@@ -127,13 +142,14 @@ def show_card(card: DataCard) -> None:
     costs = Table("cost", "behavior", "+-", "one step", "unit")
     for b in card.behavior:
         error = "" if b.standard_error is None else f"{b.standard_error:.2g}"
-        costs.add_row(escape(b.cost), f"{b.value:.4g}", error, f"{b.lowest:g} to {b.highest:g}", b.unit)
+        unit = unit_in_words(b.unit, card.discount)
+        costs.add_row(escape(b.cost), f"{b.value:.4g}", error, f"{b.lowest:g} to {b.highest:g}", unit)
     console.print(costs)
     for warning in card.warnings:
         console.print(Text("warning: ", style="yellow") + Text(warning))
 
 
-def show_summary(summary: Summary) -> None:
+def show_summary(summary: "Summary") -> None:
     """Print the verdict and the table behind it."""
     console.print()
     console.print(Text(summary.verdict, style=STYLE[summary.level]), soft_wrap=True)
@@ -153,6 +169,6 @@ def show_summary(summary: Summary) -> None:
         console.print(Text(f"{names}: {unit}", style="dim"))
 
 
-def _cell(estimate: Estimate) -> str:
+def _cell(estimate: "Estimate") -> str:
     values = [value for value in (estimate.held_out, estimate.learning) if value is not None]
     return f"{values[0]:.4g}" if len(values) == 1 else f"{values[0]:.4g} ({values[1]:.4g})"

@@ -3,12 +3,13 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from checkrein.game import Round
-from checkrein.problem.problem import Problem
-from checkrein.report.summary import Cost
+if TYPE_CHECKING:
+    from checkrein import Problem, Round
+    from checkrein.problem.goals import Goal
 
 
 @dataclass
@@ -29,18 +30,20 @@ class Progress:
         return Text("\n".join(filter(None, [self.line, waiting])), overflow="fold", no_wrap=False)
 
 
-def plain_costs(problem: Problem) -> list[Cost]:
-    """Return the problem's costs shown as they are: discounted sums, in the user's signs."""
-    shown = [Cost(problem.objective or "", "minimise", "sum", 1.0)]
-    return shown + [Cost(c.name, c.words, "sum", c.sign, c.limit) for c in problem.constraints]
+def plain_goals(problem: "Problem") -> "list[Goal]":
+    """Return the problem's goals as they are: of discounted sums, the objective minimised."""
+    from checkrein.problem.goals import Direction, Goal
+
+    return [Goal(problem.objective_name or "", Direction.MINIMISE), *(Goal.of(c) for c in problem.constraints)]
 
 
-def progress_line(costs: Sequence[Cost], played: Round) -> str:
+def progress_line(goals: "Sequence[Goal]", played: "Round") -> str:
     """Return round, gap, objective, each constraint against its limit, multipliers."""
+    from checkrein.problem.goals import Direction
+
     parts = [f"round {played.index}", f"gap {played.gap:.2e}"]
-    parts.append(f"{costs[0].name} {costs[0].factor * played.mixture.objective:.5f}")
-    for cost, value, multiplier in zip(costs[1:], played.mixture.constraints, played.multipliers, strict=True):
-        sign = "<=" if cost.goal.startswith("at most") else ">="
-        price = multiplier / abs(cost.factor)
-        parts.append(f"{cost.name} {cost.factor * value + 0.0:.5g} {sign} {cost.limit:.5g} (x {price:.3g})")
+    parts.append(f"{goals[0].name} {goals[0].direction.sign * played.mixture.objective:.5f}")
+    for goal, value, price in zip(goals[1:], played.mixture.constraints, played.multipliers, strict=True):
+        sign = ">=" if goal.direction is Direction.AT_LEAST else "<="
+        parts.append(f"{goal.name} {goal.direction.sign * value + 0.0:.5g} {sign} {goal.limit:.5g} (x {price:.3g})")
     return "  ".join(parts)

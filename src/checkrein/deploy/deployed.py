@@ -14,18 +14,14 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
-from checkrein.base import storage
 from checkrein.base.arrays import Array, FloatArray, IntArray
 from checkrein.base.errors import DataError, StorageError
 from checkrein.data.columns import observations
 from checkrein.data.encoding import Encoding
-from checkrein.game.checkpoint import POLICY
-from checkrein.policies.policies import load_policy as read_policy
-from checkrein.policies.policies import members_of
+from checkrein.policies import load_policy as read_policy
+from checkrein.policies import members_of
 from checkrein.protocols import Policy
-
-SINGLE = "single.npz"  # in a run folder: the best single policy
-ENCODING = "encoding.npz"  # in a run folder; absent where states and actions were numbers from the start
+from checkrein.runs.folder import RunFolder
 
 States = Any  # an array, or a table of the log's columns: polars, pandas, or a list with a dict per row
 Seed = int | np.random.Generator  # a generator goes on where it stands: one serves a whole episode
@@ -99,17 +95,8 @@ def load(run_folder: str | Path, *, single: bool = False) -> DeployedPolicy:
 
     single: the best single policy instead of the mixture
     """
-    folder = Path(run_folder)
-    file = folder / (SINGLE if single else POLICY)
-    if not file.exists():
-        raise StorageError(f"{folder} has no {file.name}: it is not the folder of a finished run of `checkrein fit`")
-    policy = read_policy(file)
-    if not (folder / ENCODING).exists():
-        return DeployedPolicy(policy)
-    encoding = storage.load(folder / ENCODING)
-    if not isinstance(encoding, Encoding):
-        raise StorageError(f"{folder / ENCODING} holds a {type(encoding).__name__}, not an Encoding")
-    return DeployedPolicy(policy, encoding)
+    folder = RunFolder(Path(run_folder))
+    return DeployedPolicy(folder.policy(single=single), folder.encoding())
 
 
 def encoded(states: States, encoding: Encoding | None) -> Array:

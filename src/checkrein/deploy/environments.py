@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from gymnasium import spaces
 
 from checkrein.base.arrays import Array
 from checkrein.base.errors import ArgumentError
@@ -14,6 +13,8 @@ from checkrein.deploy.deployed import encoded
 
 def state_reader(space: Any, encoding: Encoding | None) -> Callable[[Any], Array]:
     """Return how an observation becomes one row of states, by way of the log's columns where there is an encoding."""
+    from gymnasium import spaces  # noqa: PLC0415  # slow to import
+
     if isinstance(space, spaces.Discrete):
         if encoding is None:
             return lambda observation: np.array([int(observation)])
@@ -33,6 +34,8 @@ def state_reader(space: Any, encoding: Encoding | None) -> Callable[[Any], Array
 
 def action_names(space: Any, encoding: Encoding | None) -> tuple[int, ...]:
     """Return what the environment calls each action of the policy."""
+    from gymnasium import spaces  # noqa: PLC0415  # slow to import
+
     if not isinstance(space, spaces.Discrete):
         raise ArgumentError(f"the environment's actions are {space}: only Discrete ones can be taken")
     if encoding is None:

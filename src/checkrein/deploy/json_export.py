@@ -13,8 +13,8 @@ from checkrein.data.encoding import Encoding, StateColumn
 from checkrein.deploy import read_policy
 from checkrein.deploy.agreement import random_rows, require_agreement
 from checkrein.deploy.portable import LinearMember, Portable, TableMember, monomials, portable
-from checkrein.policies.policies import TIE
-from checkrein.policies.support import BehaviorMask
+from checkrein.policies import BehaviorMask
+from checkrein.policies.greedy import TIE
 from checkrein.protocols import Policy
 
 FORMAT, VERSION = "checkrein policy", 1

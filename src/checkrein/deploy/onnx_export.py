@@ -22,8 +22,8 @@ from checkrein.data.encoding import Encoding
 from checkrein.deploy.agreement import require_agreement
 from checkrein.deploy.json_export import states_in_words
 from checkrein.deploy.portable import LinearMember, Portable, TableMember, monomials, portable
-from checkrein.policies.policies import TIE
-from checkrein.policies.support import BehaviorMask
+from checkrein.policies import BehaviorMask
+from checkrein.policies.greedy import TIE
 from checkrein.protocols import Policy
 
 OPSET, IR_VERSION = 17, 8  # of 2022: old enough for every runtime in use

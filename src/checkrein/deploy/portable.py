@@ -12,8 +12,15 @@ from checkrein.base.errors import StorageError
 from checkrein.bellman.iteration import BoundedQ
 from checkrein.data.encoding import Encoding
 from checkrein.functions import LinearQ, OneHot, Polynomial, TabularQ
-from checkrein.policies.policies import GreedyPolicy, SoftminPolicy, TabularPolicy, members_of
-from checkrein.policies.support import BehaviorMask, CountMask, EveryAction
+from checkrein.policies import (
+    BehaviorMask,
+    CountMask,
+    EveryAction,
+    GreedyPolicy,
+    SoftminPolicy,
+    TabularPolicy,
+    members_of,
+)
 from checkrein.protocols import Policy
 
 

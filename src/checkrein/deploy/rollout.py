@@ -5,17 +5,15 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any, NamedTuple
 
-import gymnasium
 import numpy as np
 import polars as pl
-from gymnasium import spaces
 
 from checkrein.base.arrays import BoolArray, FloatArray, IntArray, frozen, require_positive
 from checkrein.base.errors import ArgumentError, DataError
 from checkrein.data.encoding import Encoding
 from checkrein.deploy.deployed import DeployedPolicy, pick
 from checkrein.deploy.environments import action_names, state_reader
-from checkrein.policies.policies import members_of
+from checkrein.policies import members_of
 from checkrein.protocols import Policy
 
 REWARD = "reward"  # what the sums of the environment's own reward are called
@@ -79,6 +77,8 @@ def rollout(
     max_steps: where an episode is cut off that has not ended by then
     costs: keys of `info` to sum beside the reward; each must be there at every step
     """
+    import gymnasium  # noqa: PLC0415  # slow to import
+
     require_positive(episodes=episodes, max_steps=max_steps)
     if not 0 < discount <= 1:
         raise ArgumentError(f"the discount is {discount}: it must lie in (0, 1]")
@@ -103,6 +103,8 @@ class _Members:
     """The members of a mixture, in the environment's language; what finite states ask for is worked out once."""
 
     def __init__(self, policy: Policy, encoding: Encoding | None, environment: Any) -> None:
+        from gymnasium import spaces  # noqa: PLC0415  # slow to import
+
         self.pairs = members_of(policy)
         self.state_of = state_reader(environment.observation_space, encoding)
         self.actions = action_names(environment.action_space, encoding)

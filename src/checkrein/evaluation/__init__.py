@@ -1,7 +1,6 @@
 """Off-policy evaluation: what a policy would cost, from the log of another."""
 
 from checkrein.evaluation.doubly_robust import DoublyRobust
-from checkrein.evaluation.episodes import Episodes
 from checkrein.evaluation.estimate import Estimate, Estimator
 from checkrein.evaluation.estimates import Direct, Estimates, evaluate
 from checkrein.evaluation.fqe import FQE
@@ -11,6 +10,7 @@ from checkrein.evaluation.lstdq import LSTDQ
 from checkrein.evaluation.magic import Magic
 from checkrein.evaluation.model_based import TabularModel
 from checkrein.evaluation.propensities import Propensities, propensities_of, soften
+from checkrein.problem import Episodes
 
 __all__ = [
     "FQE",

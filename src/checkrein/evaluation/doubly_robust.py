@@ -5,13 +5,12 @@ Any Q will do: a better one leaves less to correct. It is fitted without the epi
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, TypeGuard, cast
+from typing import ClassVar
 
 import numpy as np
 
 from checkrein.base.arrays import Array, BoolArray, FloatArray, IntArray, require_counts
 from checkrein.base.errors import ArgumentError, DataError
-from checkrein.evaluation.episodes import Episodes
 from checkrein.evaluation.estimate import Estimate
 from checkrein.evaluation.importance import (
     StepSums,
@@ -21,19 +20,11 @@ from checkrein.evaluation.importance import (
     plain,
 )
 from checkrein.evaluation.propensities import Propensities
-from checkrein.policies.policies import members_of, probabilities_of
-from checkrein.problem.problem import Problem
-from checkrein.protocols import Policy, QFunction
+from checkrein.policies import members_of, probabilities_of
+from checkrein.problem import Episodes, Problem
+from checkrein.protocols import DirectMethod, Policy, QFunction
 
 FOLDS = 5
-
-
-class DirectMethod(Protocol):
-    """Fits the vector-valued Q of one policy."""
-
-    def q(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> QFunction:
-        """Fit on all that the problem holds."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,19 +51,19 @@ def corrected(
     """Yield each member with its own Q; one that is fitted is fitted in turn without each fold of episodes."""
     episodes = Episodes.of(problem)
     asked: list[tuple[BoolArray, Problem]] = [(np.ones(len(episodes), dtype=bool), problem)]
-    if _fits(direct) and folds is not None:
+    if isinstance(direct, DirectMethod) and folds is not None:
         fold = folds_of(episodes, folds, rng)
-        asked = [(fold == one, episodes.problem_of(problem, fold != one)) for one in range(fold.max() + 1)]
+        asked = [(fold == one, episodes.part(fold != one)) for one in range(fold.max() + 1)]
     known = episodes.next_observed | episodes.terminals
     for member, share in members_of(policy):
-        start = np.empty((len(episodes), episodes.costs.shape[1]))
-        residuals = np.empty(episodes.costs.shape)
+        costs = episodes.costs(member)
+        start, residuals = np.empty((len(episodes), episodes.n_values)), np.empty(costs.shape)
         for these, others in asked:
-            q = direct.q(others, member, rng=rng) if _fits(direct) else cast(QFunction, direct)
+            q = direct.q(others, member, rng=rng) if isinstance(direct, DirectMethod) else direct
             rows = these[episodes.episode]
             start[these] = expected(q, member, episodes.states[episodes.begins[these]], episodes)
             ahead = expected(q, member, episodes.next_states[rows], episodes)
-            residuals[rows] = episodes.costs[rows] + episodes.continuation[rows, None] * ahead
+            residuals[rows] = costs[rows] + episodes.continuation[rows, None] * ahead
             residuals[rows] -= _taken(q, episodes.states[rows], episodes.actions[rows])
         residuals[~known] = 0.0
         weights = (
@@ -103,7 +94,7 @@ def contributions(
 
 def contributions_of(episodes: Episodes, parts: Iterable[Corrected]) -> FloatArray:
     """(e, 1 + m) the contributions of members, by their shares."""
-    each = np.zeros((len(episodes), episodes.costs.shape[1]))
+    each = np.zeros((len(episodes), episodes.n_values))
     for part in parts:
         corrections = episodes.sums((episodes.factors * part.importance_weights)[:, None] * part.residuals)
         each += part.share * (part.start + corrections)
@@ -137,7 +128,7 @@ class DoublyRobust:
         if not self.normalised:
             each = contributions(problem, policy, propensities, self.direct, folds=self.folds, rng=rng)
             return plain(episodes, each, whole)
-        k = episodes.costs.shape[1]
+        k = episodes.n_values
         start, values, influence = np.zeros((len(episodes), k)), np.zeros(k), np.zeros((len(episodes), k))
         until = np.array([episodes.horizon - 1])
         unknown: list[int] = []
@@ -165,17 +156,13 @@ def expected(q: QFunction, policy: Policy, states: Array, episodes: Episodes) ->
     """(n, k) the value of states: Q averaged over the policy's actions."""
     if states.ndim == 1 and states.size and (n_states := int(states.max()) + 1) < states.size:
         return expected(q, policy, np.arange(n_states), episodes)[states]
-    values, k = q(states), episodes.costs.shape[1]
+    values, k = q(states), episodes.n_values
     if values.shape != (len(states), episodes.n_actions, k):
         raise ArgumentError(
             f"the Q-function has shape {values.shape} for {len(states)} states: it must have "
             f"{episodes.n_actions} actions and {k} costs (the objective and every constraint)"
         )
     return np.asarray(np.einsum("na,nak->nk", probabilities_of(policy, states, episodes.n_actions), values))
-
-
-def _fits(direct: object) -> TypeGuard[DirectMethod]:
-    return hasattr(direct, "q")
 
 
 def _taken(q: QFunction, states: Array, actions: IntArray) -> FloatArray:

@@ -1,14 +1,14 @@
 """What an estimator makes of a log: values, and what each episode added to them."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
-from scipy import stats
+import scipy  # its parts are loaded when first used
 
 from checkrein.base.arrays import FloatArray
 from checkrein.evaluation.propensities import Propensities
-from checkrein.problem.problem import Problem
+from checkrein.problem import Problem
 from checkrein.protocols import Policy
 
 
@@ -44,10 +44,11 @@ class Estimate:
         if self.weights is None or np.isnan(errors).all():
             return errors, errors
         freedom = self.weights.sum() ** 2 / (self.weights @ self.weights) - 1
-        width = errors * float(stats.t.ppf((1 + confidence) / 2, freedom))
+        width = errors * float(scipy.stats.t.ppf((1 + confidence) / 2, freedom))
         return self.values - width, self.values + width
 
 
+@runtime_checkable
 class Estimator(Protocol):
     """A way to value a policy from the log of another."""
 

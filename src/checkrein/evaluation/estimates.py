@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -12,7 +12,6 @@ from checkrein.base.arrays import FloatArray
 from checkrein.base.errors import ArgumentError, DivergenceError, EndlessPolicyError
 from checkrein.data.dataset import Dataset
 from checkrein.evaluation.doubly_robust import DoublyRobust
-from checkrein.evaluation.episodes import Episodes
 from checkrein.evaluation.estimate import Estimate, Estimator
 from checkrein.evaluation.fqe import FQE, nuisance
 from checkrein.evaluation.importance import ImportanceSampling, Naive
@@ -23,7 +22,7 @@ from checkrein.evaluation.model_based import TabularModel
 from checkrein.evaluation.propensities import Method, Propensities, propensities_of, soften
 from checkrein.evaluation.refits import fit_influence
 from checkrein.functions import Linear, Tabular
-from checkrein.problem.problem import AtMost, Problem
+from checkrein.problem import AtMost, Episodes, Problem
 from checkrein.protocols import Evaluator, FunctionClass, Policy
 
 
@@ -51,9 +50,7 @@ class Direct:
             values = self.evaluator(problem, policy, rng=rng)
         told = "" if apart is None else f"members differ by {', '.join(f'{each:.3g}' for each in apart[1:])}"
         estimate = Estimate(np.append(values.objective, values.constraints), note=told)
-        evaluator = self.evaluator
-        same = FQE(Tabular(), support=evaluator.support) if isinstance(evaluator, TabularModel) else evaluator
-        moved = fit_influence(problem, policy, same)
+        moved = fit_influence(problem, policy, self.evaluator)
         weights = Episodes.of(problem).weights
         return estimate if moved is None else replace(estimate, influence=moved, weights=weights)
 
@@ -200,8 +197,8 @@ def _chosen(
             if one not in BY_NAME:
                 raise ArgumentError(f"no estimator is called {one!r}: choose from {', '.join(BY_NAME)}")
             chosen.append(BY_NAME[one](functions, finite))
-        elif hasattr(one, "weighs"):
-            chosen.append(cast(Estimator, one))
+        elif isinstance(one, Estimator):
+            chosen.append(one)
         else:
             chosen.append(Direct(one, type(one).__name__.lower()))
     names = [estimator.name for estimator in chosen]

@@ -1,4 +1,4 @@
-"""Fitted Q evaluation (Alg. 2 of the paper), for the objective and all constraints in one pass."""
+"""Fitted Q evaluation (Algorithm 3 of the paper), for the objective and all constraints in one pass."""
 
 from dataclasses import dataclass, field
 from typing import cast
@@ -7,7 +7,6 @@ import numpy as np
 
 from checkrein.base.arrays import Array, FloatArray, require_counts
 from checkrein.base.errors import ArgumentError
-from checkrein.base.storage import LATER
 from checkrein.bellman.iteration import RegressionTask, Watch, default_iterations, fitted_iteration, judged_on, telling
 from checkrein.bellman.targets import (
     design_of,
@@ -15,17 +14,24 @@ from checkrein.bellman.targets import (
     evaluate_fixed_point,
     evaluate_members,
     evaluation_targets,
-    is_exact,
     value_at_start,
 )
 from checkrein.functions.ensemble import Ensemble
 from checkrein.functions.features import Polynomial
 from checkrein.functions.frozen_features import FrozenFeatures
 from checkrein.functions.linear import Linear
-from checkrein.policies.policies import members_of
-from checkrein.policies.support import Support
-from checkrein.problem.problem import Problem, Values
-from checkrein.protocols import ActionMask, BatchedQ, Design, ExactDesign, FunctionClass, Policy, QFunction
+from checkrein.policies import Support, members_of
+from checkrein.problem import Problem, Values
+from checkrein.protocols import (
+    ActionMask,
+    Design,
+    EncodingQ,
+    EnsembleQFunction,
+    ExactDesign,
+    FunctionClass,
+    Policy,
+    QFunction,
+)
 
 SOLVED = 8  # iterations by default where each solves for the last layer
 
@@ -45,12 +51,17 @@ class FQE:
     functions: FunctionClass
     iterations: int | None = None
     support: Support = field(default_factory=Support)
-    last_layer: float | None = field(default=None, metadata=LATER)
+    last_layer: float | None = None
     watch: Watch | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.iterations is not None:
             require_counts(iterations=self.iterations)
+
+    @property
+    def refitted(self) -> FunctionClass | None:
+        """The class in which it solves for its fixed point; None where it makes so many iterations."""
+        return self.functions if self.iterations is None else None
 
     def __call__(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> Values:
         """Estimate what the policy would incur from the logged initial states."""
@@ -73,25 +84,25 @@ class FQE:
         """Fit the Q-function of one policy (not of a mixture: that has one per member), all costs at once."""
         evidence = self.support.of(problem)
         design = design_of(problem, self.functions)
-        if self.iterations is None and is_exact(design):
+        if self.iterations is None and isinstance(design, ExactDesign):
             dynamics = dynamics_of(problem, self.functions, "FQE")
             return evaluate_fixed_point(problem, policy, dynamics, evidence, require_contraction=True)
         return self._iterate(problem, policy, design, evidence, rng)
 
     def _solved(self, problem: Problem, policy: Policy, q: QFunction, evidence: ActionMask, ridge: float) -> QFunction:
         """Solve for the last layer, on what the layers before it see."""
-        if not hasattr(q, "encoder"):
+        if not isinstance(q, EncodingQ):
             raise ArgumentError(f"last_layer is for networks, but {type(self.functions).__name__} has no layers")
         head = FrozenFeatures(q.encoder(), Linear(Polynomial(1), ridge=ridge))
         rows = problem.transitions
-        design = head.design(rows.states, rows.actions, rows.weights, n_actions=rows.n_actions)
-        dynamics = cast(ExactDesign, design).dynamics(rows.next_states, problem.continuation)
+        design = cast(ExactDesign, head.design(rows.states, rows.actions, rows.weights, n_actions=rows.n_actions))
+        dynamics = design.dynamics(rows.next_states, problem.continuation)
         return evaluate_fixed_point(problem, policy, dynamics, evidence, require_contraction=False)
 
     def _iterate(
         self, problem: Problem, policy: Policy, design: Design, evidence: ActionMask, rng: np.random.Generator
     ) -> QFunction:
-        logs = [
+        tasks = [
             RegressionTask(part, evaluation_targets(part, policy, evidence)[1], problem.value_names)
             for part in judged_on(self.watch, problem)
         ]
@@ -104,13 +115,13 @@ class FQE:
 
         return fitted_iteration(
             design,
-            logs[0],
+            tasks[0],
             iterations=iterations,
             rng=rng,
-            allowed=problem.value_range,
-            bounded=not is_exact(design),
+            allowed=problem.value_range(policy),
+            bounded=not isinstance(design, ExactDesign),
             refined=None if ridge is None else lambda q: self._solved(problem, policy, q, evidence, ridge),
-            after=telling(self.watch, iterations, logs, value),
+            after=telling(self.watch, iterations, tasks, value),
         )
 
 
@@ -122,7 +133,7 @@ class _Member:
     number: int
 
     def __call__(self, states: Array) -> FloatArray:
-        return np.asarray(cast(BatchedQ, self.q).members(states)[self.number])
+        return np.asarray(cast(EnsembleQFunction, self.q).members(states)[self.number])
 
 
 def nuisance(functions: FunctionClass) -> FQE:

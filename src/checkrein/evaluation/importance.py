@@ -10,11 +10,10 @@ from typing import ClassVar
 import numpy as np
 
 from checkrein.base.arrays import FloatArray, IntArray
-from checkrein.evaluation.episodes import Episodes
 from checkrein.evaluation.estimate import Estimate
 from checkrein.evaluation.propensities import Propensities
-from checkrein.policies.policies import members_of
-from checkrein.problem.problem import Problem
+from checkrein.policies import behavior_policy, members_of, probabilities_of
+from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
 
 
@@ -22,7 +21,15 @@ def member_importance_weights(problem: Problem, policy: Policy, propensities: Pr
     """(n,) the cumulative weight of every logged history under a policy that is not a mixture."""
     episodes = Episodes.of(problem)
     stated = known(propensities).values[episodes.rows]
-    return episodes.products(episodes.likelihood(policy) / stated)
+    return episodes.products(likelihood(episodes, policy) / stated)
+
+
+def likelihood(episodes: Episodes, policy: Policy) -> FloatArray:
+    """(n,) the probability with which a policy takes each logged action."""
+    states, actions = episodes.states, episodes.actions
+    if states.ndim == 1 and (n_states := int(states.max()) + 1) < states.size:
+        return probabilities_of(policy, np.arange(n_states), episodes.n_actions)[states, actions]
+    return probabilities_of(policy, states, episodes.n_actions)[np.arange(actions.size), actions]
 
 
 def importance_weights(problem: Problem, policy: Policy, propensities: Propensities | None) -> FloatArray:
@@ -35,6 +42,23 @@ def importance_weights(problem: Problem, policy: Policy, propensities: Propensit
         return np.asarray(sum(parts))
 
     return problem.once(("ratios", policy, propensities), weigh)
+
+
+def expected_costs(problem: Problem, policy: Policy, propensities: Propensities | None) -> FloatArray:
+    """(n, k) what each row costs under a policy; of a mixture, as likely as each member is after what was logged.
+
+    Only costs that depend on the policy differ between members.
+    """
+    episodes, members = Episodes.of(problem), members_of(policy)
+    if not problem.policy_costs or len(members) == 1:
+        return episodes.costs(members[0][0])
+    total = importance_weights(problem, policy, propensities)
+    table = episodes.row_costs.copy()
+    for member, weight in members:
+        given = weight * member_importance_weights(problem, member, propensities)
+        share = np.divide(given, total, out=np.full(total.shape, weight), where=total > 0)
+        table += share[:, None] * (episodes.costs(member) - episodes.row_costs)
+    return np.asarray(table)
 
 
 def known(propensities: Propensities | None) -> Propensities:
@@ -134,7 +158,8 @@ class Naive:
     ) -> Estimate:
         """Estimate all costs at once."""
         episodes = Episodes.of(problem)
-        returns = episodes.sums(episodes.factors[:, None] * episodes.costs)
+        costs = episodes.costs(behavior_policy(problem.dataset)) if problem.policy_costs else episodes.row_costs
+        returns = episodes.sums(episodes.factors[:, None] * costs)
         return plain(episodes, returns, note=_joined("of the logged behavior", _cut_off(episodes)))
 
 
@@ -166,18 +191,18 @@ class ImportanceSampling:
         """Estimate all costs at once."""
         episodes = Episodes.of(problem)
         weights = importance_weights(problem, policy, propensities)
-        whole = weights[episodes.last]
+        whole, costs = weights[episodes.last], expected_costs(problem, policy, propensities)
         none = "" if episodes.weights @ whole > 0 else "no logged episode does only what the policy might do"
         note = _joined(none, _cut_off(episodes))
         if self.per_decision and self.normalised:
-            sums = StepSums.of(episodes, weights, episodes.costs, np.array([episodes.horizon - 1]))
+            sums = StepSums.of(episodes, weights, costs, np.array([episodes.horizon - 1]))
             lost = "" if sums.unknown is None else f"no weight is left from step {sums.unknown} on: costs count as 0"
             note = _joined(lost, _cut_off(episodes))
             return _estimate(episodes, sums.values[0], sums.influence[:, 0], whole, note)
         if self.per_decision:
-            each = episodes.sums((episodes.factors * weights)[:, None] * episodes.costs)
+            each = episodes.sums((episodes.factors * weights)[:, None] * costs)
             return plain(episodes, each, whole, note)
-        returns = episodes.sums(episodes.factors[:, None] * episodes.costs)
+        returns = episodes.sums(episodes.factors[:, None] * costs)
         if not self.normalised:
             return plain(episodes, whole[:, None] * returns, whole, note)
         mean = float(episodes.mean(whole))

@@ -11,9 +11,8 @@ from checkrein.base.errors import ArgumentError
 from checkrein.bellman.iteration import default_iterations
 from checkrein.functions.architecture import Schedule
 from checkrein.functions.neural import import_networks
-from checkrein.policies.policies import members_of, probabilities_of
-from checkrein.policies.support import Support
-from checkrein.problem.problem import Problem, Values
+from checkrein.policies import Support, Supported, members_of, probabilities_of
+from checkrein.problem import Problem, Values
 from checkrein.protocols import ActionMask, Policy, QFunction
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ class LearnedModel:
         self._world(problem)  # says which states it is not for
         starts = self._starts(problem, rng)
         seed = int(rng.integers(2**63 - 1))  # the same chance for all members
-        mean = np.zeros(problem.costs.shape[1])
+        mean = np.zeros(1 + problem.n_constraints)
         for member, share in members_of(policy):
             rollouts, chance = self._rollouts(problem, member), np.random.default_rng(seed)
             sums = np.zeros_like(mean)
@@ -85,11 +84,14 @@ class LearnedModel:
         world = self._world(problem)
         horizon = self.horizon or default_iterations(problem, LONGEST)
         evidence = self.support.of(problem)
-        return Rollouts(world, policy, evidence, problem.worst, problem.discount, horizon, self.noise, self.threads)
+        return Rollouts(world, policy, evidence, problem.worst(), problem.discount, horizon, self.noise, self.threads)
 
     def _world(self, problem: Problem) -> "World":
         """Return the dynamics of a problem, fitted once."""
         rows = problem.transitions
+        if problem.policy_costs:
+            names = ", ".join(problem.value_names[i] for i in problem.policy_costs)
+            raise ArgumentError(f"a learned model learns costs of rows, but {names} depends on the policy: use FQE")
         if rows.n_states is not None:
             raise ArgumentError(
                 f"a learned model needs feature vectors, but states are finite ({rows.n_states}): use TabularModel()"
@@ -146,13 +148,9 @@ class Rollouts:
                     probabilities = np.eye(n_actions)[actions]
                 else:
                     probabilities = probabilities_of(self.policy, states, n_actions)
-                supported = probabilities * self.evidence.allowed(states)
-                known = supported.sum(axis=1)
-                immediate_cost = (
-                    np.einsum("na,nak->nk", supported, costs)
-                    + (probabilities.sum(axis=1) - known)[:, None] * self.worst
-                )
-                sums[going] += weights[:, None] * immediate_cost
+                followed = Supported.split(probabilities, self.evidence.allowed(states))
+                supported, known = followed.probabilities, followed.probabilities.sum(axis=1)
+                sums[going] += weights[:, None] * followed.value(costs, self.worst)
                 chance, normal = _draw(int(streams.max()) + 1, d, rng)
                 taken = _choose(supported, chance[streams[going]])
                 weights = self.discount * weights * known * (1 - ends[np.arange(going.size), taken])
@@ -198,7 +196,7 @@ def _draw(streams: int, d: int, rng: np.random.Generator) -> tuple[FloatArray, F
 
 
 def _choose(probabilities: FloatArray, uniform: FloatArray) -> IntArray:
-    """(n,) an action each, in proportion to `likely` (n, A)."""
+    """(n,) an action each, in proportion to its probability (n, A)."""
     up_to = np.cumsum(probabilities, axis=1)
     below = up_to <= (uniform * up_to[:, -1])[:, None]
     return np.minimum(below.sum(axis=1), probabilities.shape[1] - 1)

@@ -4,11 +4,10 @@ import numpy as np
 
 from checkrein.base.arrays import FloatArray
 from checkrein.base.errors import DivergenceError
-from checkrein.evaluation.episodes import Episodes
 from checkrein.evaluation.starts import Starts
 from checkrein.functions import Linear
-from checkrein.policies.policies import probabilities_of
-from checkrein.problem.problem import Problem
+from checkrein.policies import Supported
+from checkrein.problem import Episodes, Problem
 from checkrein.protocols import ActionMask, Policy
 
 
@@ -25,17 +24,16 @@ class LinearRefit:
         size = np.sqrt(np.square(self.rows).mean(axis=0))
         self.scale = np.where(size > 0, size, 1.0)
         self.rows /= self.scale
-        probabilities = probabilities_of(policy, episodes.next_states, n_actions)
-        supported = probabilities * evidence.allowed(episodes.next_states)
+        following = Supported.of(policy, episodes.next_states, evidence, n_actions)
         ahead = np.asarray(functions.features(episodes.next_states), dtype=np.float64)
-        self.difference = self.rows - _spread_out(ahead, supported * episodes.continuation[:, None]) / self.scale
-        unsupported_mass = episodes.continuation * (probabilities - supported).sum(axis=1)
-        self.costs = episodes.costs + unsupported_mass[:, None] * problem.worst
-        start = probabilities_of(policy, self.starts.states, n_actions)
-        begin = start * evidence.allowed(self.starts.states)
+        followed = following.probabilities * episodes.continuation[:, None]
+        self.difference = self.rows - _spread_out(ahead, followed) / self.scale
+        worst = problem.worst(policy)
+        self.costs = episodes.costs(policy) + episodes.continuation[:, None] * following.at_worst(worst)
+        begin = Supported.of(policy, self.starts.states, evidence, n_actions)
         begun = np.asarray(functions.features(self.starts.states), dtype=np.float64)
-        self.start = _spread_out(begun, begin) / self.scale
-        self.unsupported = (start - begin).sum(axis=1)[:, None] * problem.worst  # (starts, k)
+        self.start = _spread_out(begun, begin.probabilities) / self.scale
+        self.unsupported = begin.at_worst(worst)  # (starts, k)
         self.ridge = np.diag(functions.ridge / self.scale**2)
         self.begins, self.episode = episodes.begins, episodes.episode
         d = self.rows.shape[1]

@@ -1,12 +1,12 @@
-"""Least-squares temporal differences for Q (Lagoudakis & Parr 2003; Alg. 6 of the paper), for all costs at once."""
+"""Least-squares temporal differences for Q (Lagoudakis & Parr 2003; Algorithm 7 of the paper), all costs at once."""
 
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from checkrein.bellman.targets import dynamics_of, evaluate_fixed_point, evaluate_members
-from checkrein.policies.support import Support
-from checkrein.problem.problem import Problem, Values
+from checkrein.policies import Support
+from checkrein.problem import Problem, Values
 from checkrein.protocols import FunctionClass, Policy, QFunction
 
 
@@ -16,6 +16,11 @@ class LSTDQ:
 
     functions: FunctionClass
     support: Support = field(default_factory=Support)
+
+    @property
+    def refitted(self) -> FunctionClass:
+        """The class in which it solves for its fixed point."""
+        return self.functions
 
     def __call__(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> Values:
         """Estimate what the policy would incur from the logged initial states."""

@@ -8,20 +8,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import scipy  # its parts are loaded when first used
 from scipy import sparse
-from scipy.optimize import nnls
 
 from checkrein.base.arrays import FloatArray, IntArray, require_counts
-from checkrein.evaluation.doubly_robust import FOLDS, Corrected, DirectMethod, corrected, require_folds
-from checkrein.evaluation.episodes import Episodes
+from checkrein.evaluation.doubly_robust import FOLDS, Corrected, corrected, require_folds
 from checkrein.evaluation.estimate import Estimate
 from checkrein.evaluation.importance import StepSums, concentration, importance_weights
 from checkrein.evaluation.propensities import Propensities
 from checkrein.evaluation.refits import fit_influence
-from checkrein.problem.problem import Problem
-from checkrein.protocols import Policy, QFunction
+from checkrein.problem import Episodes, Problem
+from checkrein.protocols import DirectMethod, Policy, QFunction
 
-INTERVAL = (0.05, 0.95)  # percentiles of WDR's bootstrap, as in the paper's Algorithm 1
+INTERVAL = (0.05, 0.95)  # percentiles of WDR's bootstrap, as in Thomas & Brunskill's Algorithm 1
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Magic:
         episodes = Episodes.of(problem)
         until = np.unique(np.linspace(0, episodes.horizon - 1, self.returns).round().astype(np.int64))
         counts = rng.multinomial(len(episodes), episodes.weights / episodes.weights.sum(), self.replicates)
-        k = episodes.costs.shape[1]
+        k = episodes.n_values
         values = np.zeros((until.size + 1, k))
         influence = np.zeros((len(episodes), until.size + 1, k))
         replicated = np.zeros((self.replicates, k))
@@ -112,5 +111,7 @@ def _blend(deviations: FloatArray, bias: FloatArray) -> FloatArray:
     sizes, directions = np.linalg.eigh(matrix)
     root = np.sqrt(np.maximum(sizes, 0.0))[:, None] * directions.T
     size = max(float(np.sqrt(sizes[-1])), np.finfo(float).tiny) if sizes[-1] > 0 else 1.0
-    found, _ = nnls(np.vstack([root / size, np.ones((1, bias.size))]), np.append(np.zeros(bias.size), 1.0))
+    found, _ = scipy.optimize.nnls(
+        np.vstack([root / size, np.ones((1, bias.size))]), np.append(np.zeros(bias.size), 1.0)
+    )
     return np.asarray(found / found.sum())

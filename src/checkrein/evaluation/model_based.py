@@ -4,16 +4,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import linalg
 
 from checkrein.base.arrays import FloatArray
 from checkrein.base.errors import ArgumentError
 from checkrein.bellman.termination import require_end
 from checkrein.data.dataset import Dataset
-from checkrein.policies.policies import members_of, probabilities_of
-from checkrein.policies.support import Support
-from checkrein.problem.problem import Problem, Values
-from checkrein.protocols import Policy
+from checkrein.functions import Tabular
+from checkrein.policies import Support, Supported, members_of
+from checkrein.problem import Problem, Values
+from checkrein.protocols import FunctionClass, Policy
 
 
 @dataclass(frozen=True)
@@ -25,6 +24,11 @@ class TabularModel:
 
     support: Support = field(default_factory=Support)
 
+    @property
+    def refitted(self) -> FunctionClass:
+        """The class whose fixed point it is: FQE with tables has the same values."""
+        return Tabular()
+
     def __call__(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> Values:
         """Estimate what the policy would incur from the logged initial states."""
         del rng  # nothing is drawn
@@ -33,12 +37,14 @@ class TabularModel:
 
     def _values(self, problem: Problem, policy: Policy) -> FloatArray:
         """(1 + m,) of a policy that is not a mixture."""
+        from scipy.sparse import linalg  # noqa: PLC0415  # slow to import
+
         rows = problem.transitions
         if rows.n_states is None:
             raise ArgumentError("a tabular model needs finite states (one column of integers): use FQE(Linear(...))")
         n_states = rows.n_states
-        probabilities = probabilities_of(policy, np.arange(n_states), rows.n_actions)
-        supported = probabilities * self.support.of(problem).allowed(np.arange(n_states))
+        choices = Supported.of(policy, np.arange(n_states), self.support.of(problem), rows.n_actions)
+        supported = choices.probabilities
         pairs = rows.states * rows.n_actions + rows.actions
         counts = np.bincount(pairs, rows.weights, supported.size)
         row_probability = supported.ravel()[pairs] * np.divide(
@@ -50,8 +56,8 @@ class TabularModel:
         matrix = sparse.eye_array(n_states, format="csc") - sparse.csc_array(chain, shape=(n_states, n_states))
         start = np.bincount(rows.initial_states, rows.initial_weights, n_states)
         occupancy = np.atleast_1d(linalg.spsolve(matrix, start / start.sum()))
-        unsupported = occupancy @ (probabilities - supported).sum(axis=1)
-        return (occupancy[rows.states] * row_probability) @ problem.costs + unsupported * problem.worst
+        unsupported = occupancy @ choices.at_worst(problem.worst(policy))
+        return np.asarray((occupancy[rows.states] * row_probability) @ problem.costs(policy) + unsupported)
 
 
 def _require_end(rows: Dataset, row_probability: FloatArray, supported: FloatArray) -> None:

@@ -11,18 +11,17 @@ about how often a pair was logged makes of the first.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg, sparse
+import scipy  # its parts are loaded when first used
+from scipy import sparse
 
 from checkrein.base.arrays import BoolArray, FloatArray, IntArray
 from checkrein.base.errors import ArgumentError
-from checkrein.evaluation.episodes import Episodes
 from checkrein.evaluation.starts import Starts
-from checkrein.policies.policies import members_of, probabilities_of
-from checkrein.policies.support import Support
-from checkrein.problem.problem import Problem
+from checkrein.policies import Support, Supported, members_of, probabilities_of
+from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
 
 BLOCKS = 10  # of judging episodes, each corrected by the others
@@ -45,13 +44,11 @@ class EpisodeScores:
 class TabularNuisances:
     """What one part of a log says of each pair of state and action."""
 
+    problem: Problem
     counts: FloatArray  # (S A,) how much each pair counts, per episode
-    immediate_cost: FloatArray  # (S A, k) at once, on average
     moves: sparse.csr_array  # (S A, S) where it leads, times the discount
     evidence: BoolArray  # (S, A) what may be followed
     initial_distribution: FloatArray  # (S,) where episodes begin
-    dearest: FloatArray  # (k,) step
-    worst: FloatArray  # (k,) sum
 
     @classmethod
     def of(cls, problem: Problem, support: Support) -> "TabularNuisances":
@@ -65,20 +62,23 @@ class TabularNuisances:
         pair, weights = _pairs(log)[known], log.weights[log.episode][known]
         counts = np.bincount(pair, weights, size)
         shown = np.where(counts > 0, counts, 1.0)
-        immediate_cost = np.stack([np.bincount(pair, weights * cost, size) for cost in log.costs[known].T], axis=1)
         ahead = weights * log.continuation[known] / shown[pair]
         starts = Starts(problem, log)
         return cls(
+            problem=problem,
             counts=counts / log.weights.sum(),
-            immediate_cost=immediate_cost / shown[:, None],
             moves=sparse.csr_array((ahead, (pair, log.next_states[known])), shape=(size, n_states)),
             evidence=support.choices(problem).allowed(np.arange(n_states)) & (counts > 0).reshape(n_states, n_actions),
             initial_distribution=np.asarray(
                 np.bincount(starts.states, starts.initial_distribution(log.weights[None])[0], n_states), np.float64
             ),
-            dearest=np.maximum(log.costs.max(axis=0), 0.0),
-            worst=problem.worst,
         )
+
+    def costs(self, policy: Policy) -> "PairCosts":
+        """Return what pairs cost under a policy that is no mixture; counted once where that does not matter."""
+        if self.problem.policy_costs:
+            return PairCosts.of(self.problem, policy)
+        return self.problem.once("costs of pairs", lambda: PairCosts.of(self.problem, policy))
 
     def score(self, problem: Problem, policy: Policy) -> EpisodeScores:
         """Value a policy by these tables, corrected by each episode of a problem."""
@@ -92,22 +92,41 @@ class TabularNuisances:
         )
 
 
+class PairCosts(NamedTuple):
+    """What each pair of state and action costs."""
+
+    immediate: FloatArray  # (S A, k) at once, on average
+    dearest: FloatArray  # (k,) step
+    worst: FloatArray  # (k,) sum
+
+    @classmethod
+    def of(cls, problem: Problem, policy: Policy) -> "PairCosts":
+        """Average over the rows that say what follows."""
+        log = Episodes.of(problem)
+        known, size = np.flatnonzero(_known(log)), int(problem.dataset.n_states or 0) * log.n_actions
+        pair, weights, costs = _pairs(log)[known], log.weights[log.episode][known], log.costs(policy)
+        counts = np.bincount(pair, weights, size)
+        sums = np.stack([np.bincount(pair, weights * cost, size) for cost in costs[known].T], axis=1)
+        immediate = sums / np.where(counts > 0, counts, 1.0)[:, None]
+        return cls(immediate, np.maximum(costs.max(axis=0), 0.0), problem.worst(policy))
+
+
 class _Member:
     """A policy that is no mixture: what the tables say of it."""
 
     def __init__(self, tables: TabularNuisances, policy: Policy) -> None:
         n_states, n_actions = tables.evidence.shape
         probabilities = probabilities_of(policy, np.arange(n_states), n_actions)
-        supported = probabilities * tables.evidence
-        unsupported_mass = probabilities.sum(axis=1) - supported.sum(axis=1)
+        supported, unsupported_mass = Supported.split(probabilities, tables.evidence)
+        costs = tables.costs(policy)
         state = np.repeat(np.arange(n_states), n_actions)
         choice = sparse.csr_array((supported.ravel(), (state, np.arange(state.size))), shape=(n_states, state.size))
-        self.tables = tables
-        self.chain: Any = linalg.lu_factor(np.eye(n_states) - (choice @ tables.moves).toarray())
-        solved = linalg.lu_solve(self.chain, np.column_stack([choice @ tables.immediate_cost, unsupported_mass]))
-        self.values = _with_worst(solved[:, :-1], solved[:, -1:], unsupported_mass, tables)  # (S, k)
-        self.q = tables.immediate_cost + tables.moves @ self.values  # (S A, k)
-        self.occupancy = linalg.lu_solve(self.chain, tables.initial_distribution, trans=1)  # (S,)
+        self.tables, self.policy = tables, policy
+        self.chain: Any = scipy.linalg.lu_factor(np.eye(n_states) - (choice @ tables.moves).toarray())
+        solved = scipy.linalg.lu_solve(self.chain, np.column_stack([choice @ costs.immediate, unsupported_mass]))
+        self.values = _with_worst(solved[:, :-1], solved[:, -1:], unsupported_mass, costs)  # (S, k)
+        self.q = costs.immediate + tables.moves @ self.values  # (S A, k)
+        self.occupancy = scipy.linalg.lu_solve(self.chain, tables.initial_distribution, trans=1)  # (S,)
         self.choice_ratio = np.divide(
             supported.ravel(), tables.counts, out=np.zeros(state.size), where=tables.counts > 0
         )
@@ -128,7 +147,7 @@ class _Corrections:
             log
         )  # (n,) times that the policy comes to the row
         ahead = log.continuation[:, None] * member.values[log.next_states]
-        self.td_error = log.costs + ahead - member.q[self.pair]  # (n, k)
+        self.td_error = log.costs(member.policy) + ahead - member.q[self.pair]  # (n, k)
 
     def scores(self) -> FloatArray:
         """(e, k) of each episode."""
@@ -164,9 +183,9 @@ class _Corrections:
         gain = (gains.sum(axis=0) - gains) / others[:, None, None]  # (blocks, S, k) of the other blocks
         flow = (flows.sum(axis=0) - flows) / others[:, None]  # (blocks, S)
         flat = gain.transpose(1, 0, 2).reshape(n_states, -1)
-        ahead = linalg.lu_solve(self.member.chain, flat)  # (S, blocks k)
+        ahead = scipy.linalg.lu_solve(self.member.chain, flat)  # (S, blocks k)
         later, ahead = (tables.moves @ ahead).reshape(-1, count, k), ahead.reshape(n_states, count, k)
-        occupancy = linalg.lu_solve(self.member.chain, flow.T, trans=1)  # (S, blocks) beyond those expected
+        occupancy = scipy.linalg.lu_solve(self.member.chain, flow.T, trans=1)  # (S, blocks) beyond those expected
         arrivals = log.continuation[:, None] * ahead[log.next_states, rows] - later[self.pair, rows]
         mine = log.sums(self.density_ratio[:, None] * arrivals)
         if self.starts.own:
@@ -176,15 +195,15 @@ class _Corrections:
 
 
 def _with_worst(
-    immediate_cost: FloatArray, given_up: FloatArray, unsupported_mass: FloatArray, tables: TabularNuisances
+    immediate_cost: FloatArray, given_up: FloatArray, unsupported_mass: FloatArray, costs: PairCosts
 ) -> FloatArray:
     """(S, k) values; what has no evidence costs the dearest step, and then what the worst state with evidence does.
 
     immediate_cost: (S, k) without what has no evidence; given_up: (S, 1) how often that comes up
     """
-    seen, worst = unsupported_mass < 1 - NOTHING, tables.worst
+    seen, worst = unsupported_mass < 1 - NOTHING, costs.worst
     for _ in range(SETTLING if seen.any() else 0):
-        lower = np.minimum(worst, tables.dearest + (immediate_cost + given_up * worst)[seen].max(axis=0))
+        lower = np.minimum(worst, costs.dearest + (immediate_cost + given_up * worst)[seen].max(axis=0))
         if np.allclose(lower, worst, rtol=SETTLED, atol=0):
             break
         worst = lower

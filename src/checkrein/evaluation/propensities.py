@@ -6,15 +6,13 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
-from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from checkrein.base.arrays import FloatArray, frozen
 from checkrein.base.errors import ArgumentError, DataError
 from checkrein.data.columns import Rows
 from checkrein.data.dataset import Dataset
-from checkrein.policies.policies import GreedyPolicy, MixturePolicy, SoftminPolicy
-from checkrein.policies.support import BehaviorMask, behavior_policy
+from checkrein.policies import BehaviorMask, GreedyPolicy, MixturePolicy, SoftminPolicy, behavior_policy
 from checkrein.protocols import Policy
 
 Method = Literal["logged", "counts", "logistic", "trees"]
@@ -124,6 +122,8 @@ def _logistic(dataset: Dataset) -> FloatArray:
 
 def _trees(dataset: Dataset) -> FloatArray:
     """(n, A) predicted by models of other episodes, and one row's worth of the overall shares, so that none is 0."""
+    from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415  # slow to import
+
     if dataset.states.ndim > 2:
         raise ArgumentError(f"trees need feature vectors, but states have shape {dataset.states.shape[1:]}")
     if dataset.episodes is None:

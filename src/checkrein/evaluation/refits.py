@@ -5,19 +5,17 @@ linear system, so replicates are solved together, for all costs and from the sam
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from checkrein.base.arrays import FloatArray
 from checkrein.base.errors import ArgumentError
-from checkrein.evaluation.episodes import Episodes
 from checkrein.evaluation.linear_refits import LinearRefit
 from checkrein.evaluation.tabular_refits import Occupancy, TabularRefit
 from checkrein.functions import Linear, Tabular
-from checkrein.policies.policies import members_of
-from checkrein.policies.support import Support
-from checkrein.problem.problem import Problem
+from checkrein.policies import Support, members_of
+from checkrein.problem import Episodes, Problem
 from checkrein.protocols import FunctionClass, Policy
 
 CHUNK = 1 << 20  # numbers that a block of replicates may take
@@ -39,6 +37,21 @@ class Member(Protocol):
 
     def refit(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return values (B, k) and the influence (B, e, k) of each episode, of weights (B, e)."""
+        ...
+
+
+@runtime_checkable
+class FixedPointMethod(Protocol):
+    """A direct method that solves for its fixed point in a function class, so that it can be refitted."""
+
+    @property
+    def refitted(self) -> FunctionClass | None:
+        """The class; None where only so many iterations are made."""
+        ...
+
+    @property
+    def support(self) -> Support:
+        """What it takes for evidence."""
         ...
 
 
@@ -117,7 +130,6 @@ def draws(episodes: int, replicates: int, rng: np.random.Generator) -> FloatArra
 
 def fit_influence(problem: Problem, policy: Policy, direct: object) -> FloatArray | None:
     """(e, k) how far each episode moves what a direct method fits; None where it has no closed form."""
-    functions = getattr(direct, "functions", None)
-    if not isinstance(functions, Tabular | Linear) or getattr(direct, "iterations", None) is not None:
+    if not isinstance(direct, FixedPointMethod) or not isinstance(direct.refitted, Tabular | Linear):
         return None
-    return Refits.of(problem, policy, functions, getattr(direct, "support", None)).point()[1]
+    return Refits.of(problem, policy, direct.refitted, direct.support).point()[1]

@@ -3,8 +3,7 @@
 import numpy as np
 
 from checkrein.base.arrays import FloatArray
-from checkrein.evaluation.episodes import Episodes
-from checkrein.problem.problem import Problem
+from checkrein.problem import Episodes, Problem
 
 
 class Starts:

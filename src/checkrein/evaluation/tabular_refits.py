@@ -6,14 +6,11 @@ import numpy as np
 from scipy import sparse
 
 from checkrein.base.arrays import FloatArray, IntArray
-from checkrein.bellman.termination import circle_apart
-from checkrein.evaluation.episodes import Episodes
+from checkrein.bellman.termination import GIVEN_UP, circle_apart
 from checkrein.evaluation.starts import Starts
-from checkrein.policies.policies import probabilities_of
-from checkrein.problem.problem import Problem
+from checkrein.policies import Supported, probabilities_of
+from checkrein.problem import Episodes, Problem
 from checkrein.protocols import ActionMask, Policy
-
-GIVEN_UP = 1e-9  # probability on what has no evidence: valued, not followed
 
 
 class Occupancy(NamedTuple):
@@ -41,11 +38,11 @@ class TabularRefit:
         following = np.where(episodes.terminals[known], -1, episodes.next_states[known])
         self.starts = Starts(problem, episodes)
         n_states, n_actions = int(problem.dataset.n_states or 0), problem.dataset.n_actions
-        probabilities = probabilities_of(policy, np.arange(n_states), n_actions)
+        every_state, row_costs = np.arange(n_states), episodes.costs(policy)
+        probabilities = probabilities_of(policy, every_state, n_actions)
         logged = np.zeros((n_states, n_actions), dtype=bool)
         logged[states, actions] = True
-        supported = np.where(logged, probabilities * evidence.allowed(np.arange(n_states)), 0.0)
-        unsupported_mass = np.maximum(probabilities.sum(axis=1) - supported.sum(axis=1), 0.0)
+        supported, unsupported_mass = Supported.split(probabilities, logged & evidence.allowed(every_state))
         taken = supported[states, actions] > 0
         if problem.discount == 1:
             ends = (following[taken] < 0) | (unsupported_mass[states[taken]] > GIVEN_UP)
@@ -61,9 +58,9 @@ class TabularRefit:
         pairs, pair = np.unique(states[used] * n_actions + actions[used], return_inverse=True)
         moves, move = np.unique(pair * (n_states + 1) + following[used] + 1, return_inverse=True)
         episode = episodes.episode[known][used]
-        e, self.k = len(episodes), episodes.costs.shape[1]
+        e, self.k = len(episodes), episodes.n_values
         self.move_counts = _matrix(np.ones(used.size), episode, move, (e, moves.size))
-        costs = episodes.costs[known][used]
+        costs = row_costs[known][used]
         self.cost = np.zeros((moves.size, self.k))
         self.cost[move] = costs  # of one row of each move; what others paid beyond that is kept by episode
         beyond = (costs - self.cost[move]).T
@@ -74,7 +71,7 @@ class TabularRefit:
         after = moves % (n_states + 1) - 1
         self.next = np.where(after >= 0, place[after], 0)
         self.continuation = np.where(after >= 0, problem.discount, 0.0)
-        self.unsupported = unsupported_mass[reached][:, None] * problem.worst  # (S, k) paid where there is no evidence
+        self.unsupported = unsupported_mass[reached][:, None] * problem.worst(policy)  # (S, k)
         self.start = place[self.starts.states]
         self.n_states = reached.size
         self.size = self.n_states**2 + self.k * (e + 3 * moves.size)

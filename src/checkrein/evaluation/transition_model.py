@@ -13,7 +13,7 @@ from checkrein.base.arrays import Array, FloatArray, IntArray
 from checkrein.base.errors import DivergenceError
 from checkrein.functions.architecture import Architecture, Scaling, Schedule
 from checkrein.functions.networks import Rows, Training, as_inputs, forward, initialise, threads
-from checkrein.problem.problem import Problem
+from checkrein.problem import Problem
 
 PREDICTED = 1 << 14  # rows at once
 HELD_OUT = 0.1  # of the rows: where training is stopped
@@ -95,7 +95,7 @@ def fit(problem: Problem, settings: Schedule) -> World:
     rows = problem.transitions
     states = np.asarray(rows.states, dtype=np.float64)
     d, moved = states.shape[1], rows.next_observed & ~rows.terminals
-    targets = np.column_stack([np.where(moved[:, None], rows.next_states - states, 0.0), problem.costs])
+    targets = np.column_stack([np.where(moved[:, None], rows.next_states - states, 0.0), problem.row_costs])
     counted = rows.weights[:, None] * np.where(np.arange(targets.shape[1]) < d, moved[:, None], 1.0)
     centre = _mean(targets, counted)
     spread = np.sqrt(_mean((targets - centre) ** 2, counted))

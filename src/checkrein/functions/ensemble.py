@@ -1,14 +1,22 @@
 """Ensemble: several fits that differ by chance alone, and what they disagree on."""
 
 from dataclasses import dataclass, replace
-from typing import cast
 
 import numpy as np
 
 from checkrein.base.arrays import Array, FloatArray, IntArray, require_counts
 from checkrein.base.errors import ArgumentError
 from checkrein.base.storage import storable
-from checkrein.protocols import BatchedDesign, BatchedQ, Design, FunctionClass, QFunction
+from checkrein.protocols import (
+    BatchedDesign,
+    ConservativeDesign,
+    Design,
+    EnsembleQFunction,
+    ExactDesign,
+    FunctionClass,
+    QFunction,
+    WarmDesign,
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +38,7 @@ class Ensemble:
     def design(self, states: Array, actions: IntArray, weights: FloatArray, *, n_actions: int) -> "EnsembleDesign":
         """Build what all members share."""
         design = self.functions.design(states, actions, weights, n_actions=n_actions)
-        if hasattr(design, "dynamics"):
+        if isinstance(design, ExactDesign):
             raise ArgumentError(f"{type(self.functions).__name__} leaves nothing to chance: its members would be equal")
         return EnsembleDesign(design, self.size, self.quantile)
 
@@ -45,7 +53,7 @@ class EnsembleQ:
 
     def members(self, states: Array) -> FloatArray:
         """(M, n, A, k) what each says."""
-        each = [cast(BatchedQ, q).members(states) if hasattr(q, "members") else q(states)[None] for q in self.parts]
+        each = [q.members(states) if isinstance(q, EnsembleQFunction) else q(states)[None] for q in self.parts]
         return np.concatenate(each)
 
     def __call__(self, states: Array) -> FloatArray:
@@ -65,9 +73,8 @@ class EnsembleDesign:
     def fit(self, targets: FloatArray, *, rng: np.random.Generator, start: QFunction | None = None) -> EnsembleQ:
         """Regress the same targets (n, k) by every member, each from where it ended."""
         before = start.parts if isinstance(start, EnsembleQ) else ()
-        if hasattr(self.one, "fit_many"):
-            batched = cast(BatchedDesign, self.one)
-            q = batched.fit_many(targets[None], models=self.size, rng=rng, start=before[0] if before else None)
+        if isinstance(self.one, BatchedDesign):
+            q = self.one.fit_many(targets[None], models=self.size, rng=rng, start=before[0] if before else None)
             return EnsembleQ((q,), self.quantile)
         begin = before if len(before) == self.size else (None,) * self.size
         generators = rng.spawn(self.size)
@@ -78,10 +85,10 @@ class EnsembleDesign:
     @property
     def warm(self) -> bool:
         """Whether members go on from the fit of an earlier round."""
-        return bool(getattr(self.one, "warm", False))
+        return isinstance(self.one, WarmDesign) and self.one.warm
 
     def conservative(self, penalty: float) -> "EnsembleDesign":
         """Return the same with low values of actions that were not taken made dear, where the class can do that."""
-        if not hasattr(self.one, "conservative"):
+        if not isinstance(self.one, ConservativeDesign):
             raise ArgumentError(f"{type(self.one).__name__} has no gradients to penalise: use Neural")
         return replace(self, one=self.one.conservative(penalty))

@@ -9,7 +9,7 @@ import numpy as np
 from checkrein.base.arrays import Array, FloatArray
 from checkrein.base.errors import ArgumentError
 from checkrein.base.storage import storable
-from checkrein.policies.policies import rows_of
+from checkrein.policies import rows_of
 
 
 def mapped(features: Callable[[Array], FloatArray], states: Array, who: str = "the feature map") -> FloatArray:

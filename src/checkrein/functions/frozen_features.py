@@ -9,10 +9,22 @@ from typing import Any, cast
 import numpy as np
 
 from checkrein.base.arrays import Array, FloatArray, IntArray, frozen, require_counts
+from checkrein.base.errors import ArgumentError
+from checkrein.base.recent import Recent
 from checkrein.base.storage import storable
 from checkrein.functions.features import mapped
-from checkrein.functions.recent import Recent
-from checkrein.protocols import Design, Dynamics, ExactDesign, FunctionClass, QFunction
+from checkrein.protocols import (
+    BatchedDesign,
+    BatchedQ,
+    ConservativeDesign,
+    Design,
+    Dynamics,
+    EnsembleQFunction,
+    ExactDesign,
+    FunctionClass,
+    QFunction,
+    WarmDesign,
+)
 
 Encoder = Callable[[Array], FloatArray]
 CHUNK = 4096  # states that are encoded at once
@@ -36,9 +48,9 @@ class FrozenFeatures:
         """Encode the states, once."""
         cache = Cache(self.encoder, self.memory)
         head = self.head.design(cache(states), actions, weights, n_actions=n_actions)
-        if hasattr(head, "dynamics"):
+        if isinstance(head, ExactDesign):
             return ExactFrozenDesign(head, cache)
-        return (BatchedFrozenDesign if hasattr(head, "fit_many") else FrozenDesign)(head, cache)
+        return (BatchedFrozenDesign if isinstance(head, BatchedDesign) else FrozenDesign)(head, cache)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,12 +99,12 @@ class FrozenQ:
 
     def members(self, states: Array) -> FloatArray:
         """(M, n, A, k) what each of the heads says."""
-        q = cast(Any, self.q)
-        return q.members(self._features(states)) if hasattr(q, "members") else q(self._features(states))[None]
+        features = self._features(states)
+        return self.q.members(features) if isinstance(self.q, EnsembleQFunction) else self.q(features)[None]
 
     def member(self, number: int) -> "FrozenQ":
         """Return one of the heads."""
-        return _with_cache(FrozenQ(self.encoder, cast(Any, self.q).member(number)), self._cache)
+        return _with_cache(FrozenQ(self.encoder, cast(BatchedQ, self.q).member(number)), self._cache)
 
     def _features(self, states: Array) -> FloatArray:
         return mapped(self.encoder, states, "the encoder") if self._cache is None else self._cache(states)
@@ -112,7 +124,7 @@ class FrozenDesign:
     @property
     def warm(self) -> bool:
         """Whether heads go on from the fit of an earlier round."""
-        return bool(getattr(self.head, "warm", False))
+        return isinstance(self.head, WarmDesign) and self.head.warm
 
     def _asked(self, q: QFunction) -> FrozenQ:
         return _with_cache(FrozenQ(self.cache.encoder, q), self.cache)
@@ -126,11 +138,13 @@ class BatchedFrozenDesign(FrozenDesign):
     ) -> FrozenQ:
         """Fit as many heads (M or 1, n, k)."""
         before = start.q if isinstance(start, FrozenQ) else None
-        return self._asked(cast(Any, self.head).fit_many(targets, models=models, rng=rng, start=before))
+        return self._asked(cast(BatchedDesign, self.head).fit_many(targets, models=models, rng=rng, start=before))
 
     def conservative(self, penalty: float) -> "BatchedFrozenDesign":
         """Return the same with low values of actions that were not taken made dear."""
-        return replace(self, head=cast(Any, self.head).conservative(penalty))
+        if not isinstance(self.head, ConservativeDesign):
+            raise ArgumentError(f"{type(self.head).__name__} has no gradients to penalise: use a head of Neural")
+        return replace(self, head=self.head.conservative(penalty))
 
 
 class ExactFrozenDesign(FrozenDesign):

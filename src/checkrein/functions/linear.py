@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from checkrein import engine
 from checkrein.base.arrays import Array, FloatArray, IntArray, frozen
 from checkrein.base.errors import ArgumentError, DivergenceError
 from checkrein.base.storage import storable
@@ -37,7 +38,7 @@ class Linear:
         bounds = np.searchsorted(actions[order], np.arange(n_actions + 1))
         blocks = [slice(begin, end) for begin, end in pairwise(bounds)]
         weighted = features * weights[order, None]
-        inverses = [_inverse(features[rows].T @ weighted[rows], self.ridge) for rows in blocks]
+        inverses = [_inverse(_products(features[rows], weighted[rows]), self.ridge) for rows in blocks]
         return LinearDesign(self.features, order, blocks, weighted, np.stack(inverses))
 
 
@@ -69,8 +70,8 @@ class LinearDesign:
     def solve(self, targets: FloatArray) -> FloatArray:
         """Return the weights (A, d, k) of the regression of targets (n, k)."""
         ordered = targets[self.order]
-        moments = np.stack([self.weighted[rows].T @ ordered[rows] for rows in self.blocks])
-        return self.inverses @ moments
+        moments = [_products(self.weighted[rows], ordered[rows]) for rows in self.blocks]
+        return self.inverses @ np.stack(moments)
 
     def fit(self, targets: FloatArray, *, rng: np.random.Generator, start: QFunction | None = None) -> LinearQ:  # noqa: ARG002
         """Regress targets (n, k); exact, so neither chance nor a start matters."""
@@ -93,7 +94,7 @@ class LinearDynamics:
     def evaluate(
         self, costs: FloatArray, probabilities: Callable[[Array], FloatArray], *, require_contraction: bool
     ) -> LinearQ:
-        """Solve w = b + M_pi w after one pass over the rows (Alg. 6)."""
+        """Solve w = b + M_pi w after one pass over the rows (Algorithm 7 of the paper)."""
         recursion = self._recursion(probabilities(self.next_states))
         if require_contraction:
             radius = float(np.abs(np.linalg.eigvals(recursion)).max())
@@ -126,9 +127,14 @@ class LinearDynamics:
             for following in range(n_actions):  # a policy seldom gives every action a chance: skip the rows it does not
                 taken = np.flatnonzero(after[:, following])
                 chances = after[taken, following, None]
-                crossed[action, :, following] = features[taken].T @ (ahead[taken] * chances)
+                crossed[action, :, following] = _products(features[taken], ahead[taken] * chances)
         flat = crossed.reshape(n_actions, d, n_actions * d)
         return (self.design.inverses @ flat).reshape(n_actions * d, n_actions * d)
+
+
+def _products(left: FloatArray, right: FloatArray) -> FloatArray:
+    """(d, k) the sum over rows of the products of (n, d) and (n, k)."""
+    return engine.current().sum_rows(lambda rows: left[rows].T @ right[rows], len(left))
 
 
 def _inverse(gram: FloatArray, ridge: float) -> FloatArray:

@@ -6,10 +6,6 @@ from typing import Any, cast
 from zipfile import BadZipFile
 
 import numpy as np
-from sklearn.base import clone, is_classifier
-from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
-from sklearn.utils.validation import has_fit_parameter
 
 from checkrein.base.arrays import Array, FloatArray, IntArray, frozen
 from checkrein.base.errors import ArgumentError, MissingExtraError, StorageError
@@ -31,6 +27,8 @@ class Regressor:
     estimator: Any
 
     def __post_init__(self) -> None:
+        from sklearn.base import is_classifier  # noqa: PLC0415  # slow to import
+
         name = type(self.estimator).__name__
         lacking = [method for method in NEEDED if not hasattr(self.estimator, method)]
         if isinstance(self.estimator, type) or lacking:
@@ -115,6 +113,8 @@ class RegressorDesign:
         return RegressorQ(tuple(models), frozen(centre), frozen(scale))
 
     def _models(self, rows: slice, targets: FloatArray, rng: np.random.Generator) -> tuple[Any, ...]:
+        from sklearn.utils import get_tags  # noqa: PLC0415  # slow to import
+
         asks = get_tags(self.estimator).target_tags
         together = asks.multi_output and (targets.shape[1] > 1 or not asks.single_output)
         weights = {} if self.weights_name is None else {self.weights_name: self.weights[rows]}
@@ -126,6 +126,9 @@ class RegressorDesign:
 
 def _weights_name(estimator: Any) -> str | None:
     """Return the argument of `fit` that takes row weights; a pipeline hands it to its last step."""
+    from sklearn.pipeline import Pipeline  # noqa: PLC0415  # slow to import
+    from sklearn.utils.validation import has_fit_parameter  # noqa: PLC0415  # slow to import
+
     if isinstance(estimator, Pipeline):
         step, last = estimator.steps[-1]
         inner = _weights_name(last)
@@ -135,6 +138,8 @@ def _weights_name(estimator: Any) -> str | None:
 
 def _seeded(estimator: Any, rng: np.random.Generator) -> Any:
     """Return a clone, every random state in it drawn from the generator."""
+    from sklearn.base import clone  # noqa: PLC0415  # slow to import
+
     fresh = clone(estimator)
     names = sorted(name for name in fresh.get_params() if name.split("__")[-1] == "random_state")
     return fresh.set_params(**{name: int(rng.integers(2**31 - 1)) for name in names})

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import linalg as sparse_linalg
 
 from checkrein.base.arrays import Array, FloatArray, IntArray, frozen
 from checkrein.base.errors import ArgumentError
 from checkrein.base.storage import storable
-from checkrein.policies.policies import rows_of
+from checkrein.policies import rows_of
 from checkrein.protocols import QFunction
 
 DENSE_STATES = 1500  # up to here a dense solve is fastest
@@ -121,11 +120,13 @@ class TabularDynamics:
 
 def _solve_sparse(matrix: sparse.csc_array, right: FloatArray) -> FloatArray:
     """Solve column by column by iteration, which random graphs do not fill in; factorise where that fails."""
+    from scipy.sparse import linalg  # noqa: PLC0415  # slow to import
+
     solved = np.empty_like(right)
     for column in range(right.shape[1]):
-        solution, failed = sparse_linalg.bicgstab(matrix, right[:, column], rtol=PRECISE, maxiter=MAX_SWEEPS)
+        solution, failed = linalg.bicgstab(matrix, right[:, column], rtol=PRECISE, maxiter=MAX_SWEEPS)
         residual = np.abs(matrix @ solution - right[:, column]).max()
         if failed or not residual <= 100 * PRECISE * (1 + np.abs(right[:, column]).max()):
-            return np.asarray(sparse_linalg.splu(matrix).solve(right))
+            return np.asarray(linalg.splu(matrix).solve(right))
         solved[:, column] = solution
     return solved

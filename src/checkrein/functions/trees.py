@@ -8,12 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import ExtraTreesRegressor
 
 from checkrein.base.arrays import Array, FloatArray, IntArray, frozen, require_counts, require_positive
 from checkrein.base.errors import ArgumentError
+from checkrein.base.recent import Recent
 from checkrein.base.storage import storable
-from checkrein.functions.recent import Recent
 from checkrein.protocols import QFunction
 
 Vectors = NDArray[np.float32]
@@ -269,6 +268,8 @@ def _leaf_alone(n_trees: int) -> Forest:
 
 def _grown(functions: Trees, vectors: Vectors, targets: FloatArray, weights: FloatArray, seed: int) -> Forest:
     """Grow the trees of one action, every cost in its own unit so that splits serve all alike."""
+    from sklearn.ensemble import ExtraTreesRegressor  # noqa: PLC0415  # slow to import
+
     centre, scale = units(targets, weights)
     total, least = weights.sum(), functions.min_leaf * (1 - ROUNDING)
     model = ExtraTreesRegressor(

@@ -10,10 +10,12 @@ import numpy as np
 from checkrein.base import storage
 from checkrein.base.arrays import frozen
 from checkrein.base.errors import CheckpointError
+from checkrein.bellman import iteration  # noqa: F401  # its classes may be read back, and are known once imported
+from checkrein.functions import tabular  # noqa: F401  # so may all of this room
 from checkrein.game.loop import Play, Round
 from checkrein.game.solution import Solution
-from checkrein.policies.policies import save_policy
-from checkrein.problem.problem import Problem, Values
+from checkrein.policies import save_policy
+from checkrein.problem import Problem, Values
 
 SETTINGS, ROUNDS, POLICIES = "settings.json", "rounds.jsonl", "policies"
 SOLUTION, POLICY = "solution.json", "policy.npz"
@@ -132,10 +134,10 @@ def _settings(problem: Problem, choices: dict[str, object]) -> dict[str, Any]:
     return {
         "format": 1,
         "dataset": problem.dataset.fingerprint,
-        "objective": problem.objective,
-        "constraints": [storage.described(constraint) for constraint in problem.constraints],
+        "objective": repr(problem.objective),
+        "constraints": [repr(constraint) for constraint in problem.constraints],
         "discount": problem.discount,
-        **{name: storage.described(choice) for name, choice in choices.items()},
+        **{name: repr(choice) for name, choice in choices.items()},
     }
 
 

@@ -8,7 +8,7 @@ from checkrein.base.arrays import FloatArray
 from checkrein.game.loop import Play, Round, rounds
 from checkrein.online.cutting_plane import CuttingPlane
 from checkrein.online.master import best_mixture
-from checkrein.problem.problem import Problem
+from checkrein.problem import Problem
 from checkrein.protocols import BestResponse, Evaluator
 
 CLOSE = 1e-3  # the share of the least violation to which it is found

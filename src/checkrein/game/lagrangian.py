@@ -6,7 +6,7 @@ from checkrein.base.arrays import FloatArray
 
 
 def lagrangian(objectives: FloatArray, violations: FloatArray, multipliers: FloatArray) -> FloatArray:
-    """(..., t) L = C + multipliers . (G - limit).
+    """(..., t) L = C + multipliers . (G - limit) (Section 3.1 of the paper).
 
     objectives: (t,); violations: (t, m); multipliers: (..., m)
     """

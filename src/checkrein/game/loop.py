@@ -1,4 +1,4 @@
-"""One round after another: multipliers, best response, evaluation, gap (Alg. 1 of the paper)."""
+"""One round after another: multipliers, best response, evaluation, gap (Algorithm 1 of the paper)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from checkrein.base.arrays import FloatArray, frozen
 from checkrein.base.errors import CheckpointError
 from checkrein.game.lagrangian import dual_values, upper
 from checkrein.online.master import best_mixture
-from checkrein.problem.problem import Problem, Values
+from checkrein.problem import Problem, Values
 from checkrein.protocols import BestResponse, Evaluator, OnlineLearner, Policy
 
 Weighting = Literal["best", "uniform"]

@@ -8,8 +8,8 @@ import numpy as np
 
 from checkrein.base.arrays import FloatArray
 from checkrein.game.loop import Round
-from checkrein.policies.policies import MixturePolicy
-from checkrein.problem.problem import Problem
+from checkrein.policies import MixturePolicy
+from checkrein.problem import Problem
 
 
 class Status(StrEnum):

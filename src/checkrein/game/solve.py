@@ -11,7 +11,7 @@ from checkrein.game.checkpoint import FEASIBILITY, MAIN, Checkpoint
 from checkrein.game.feasibility import can_meet_limits, closest_rounds, slacks
 from checkrein.game.loop import Play, Round, Weighting, rounds
 from checkrein.game.solution import Solution, Status, explain, mixture_of, named_multipliers
-from checkrein.problem.problem import Problem
+from checkrein.problem import Problem
 from checkrein.protocols import BestResponse, Evaluator, OnlineLearner
 
 AT_BOUND = 0.9  # the share of the largest charge from which on the bound, not the rounds, is what is missing

@@ -2,6 +2,8 @@
 
 from pydantic import BaseModel, ConfigDict
 
+from checkrein.problem.goals import Unit
+
 
 class Behavior(BaseModel):
     """What the logged decisions cost on average, by the problem's discount."""
@@ -9,7 +11,7 @@ class Behavior(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     cost: str
-    unit: str  # of the two numbers, in words: "expected sum per episode", ...
+    unit: Unit  # of the value and its error
     value: float
     standard_error: float | None  # None: one episode tells nothing of it
     lowest: float  # of a single step

@@ -6,7 +6,8 @@ import numpy as np
 
 from checkrein.data.dataset import Dataset
 from checkrein.logs.card import ActionUse, Behavior, DataCard
-from checkrein.policies.support import Support
+from checkrein.policies import Support
+from checkrein.problem.goals import Unit
 
 LONG = 3.0  # an effective horizon this many times the longest episode sees further than the log
 SCATTERED = 0.05  # the share of rows in states seen once from which on a table is the wrong class
@@ -19,12 +20,12 @@ def data_card(
     *,
     source: str,
     discount: float,
-    units: Mapping[str, tuple[str, float]],
+    units: Mapping[str, tuple[Unit, float]],
     warnings: Sequence[str] = (),
 ) -> DataCard:
     """Describe a log.
 
-    units: for each cost to show, the unit in words and the factor from discounted sums to it
+    units: for each cost to show, its unit, and the factor from discounted sums to it
     warnings: what was odd when the log was read
     """
     lengths = np.unique(_episodes(dataset), return_counts=True)[1]
@@ -77,7 +78,7 @@ def _actions(dataset: Dataset) -> list[ActionUse]:
     ]
 
 
-def _behavior(dataset: Dataset, name: str, discount: float, unit: str, factor: float) -> Behavior:
+def _behavior(dataset: Dataset, name: str, discount: float, unit: Unit, factor: float) -> Behavior:
     sums = factor * dataset.returns(discount)[:, dataset.cost_names.index(name)]
     error = float(sums.std(ddof=1) / np.sqrt(sums.size)) if sums.size > 1 else None
     step = factor * dataset.cost(name)

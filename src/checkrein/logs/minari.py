@@ -1,16 +1,18 @@
 """Minari datasets (0.5), by episode: T + 1 observations, T actions, rewards, terminations and truncations."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium import spaces
 from numpy.typing import ArrayLike
 
 from checkrein.base.arrays import Array
 from checkrein.base.errors import DataError, MissingExtraError
 from checkrein.data.dataset import Dataset
 from checkrein.logs.hdf5 import Discretise, finite_actions
+
+if TYPE_CHECKING:
+    from gymnasium import spaces
 
 InfoCost = str | Callable[[Any], ArrayLike]  # key of infos ("outer/inner" if nested), or (T,) of an episode
 
@@ -44,6 +46,8 @@ def read_minari(
 
 
 def _read(source: Any, discretise: Discretise | None, costs: Mapping[str, InfoCost], n_actions: int | None) -> Dataset:
+    from gymnasium import spaces  # noqa: PLC0415  # slow to import
+
     space, choices = source.observation_space, source.action_space
     parts: dict[str, list[Array]] = {"states": [], "next": [], "actions": [], "terminals": [], "ids": [], "steps": []}
     named: dict[str, list[Array]] = {name: [] for name in ("reward", *costs)}
@@ -90,8 +94,10 @@ def _load(name: str) -> Any:
         raise DataError(f"the Minari dataset {name!r} cannot be read: {reason}") from None
 
 
-def _observations(space: spaces.Space[Any], values: Any) -> Array:
+def _observations(space: "spaces.Space[Any]", values: Any) -> Array:
     """(T + 1,) finite states from 0 on, or (T + 1, ...) observations."""
+    from gymnasium import spaces  # noqa: PLC0415  # slow to import
+
     if isinstance(space, spaces.Discrete):
         return np.asarray(values).reshape(-1) - int(space.start)
     if isinstance(space, spaces.Dict | spaces.Tuple):
@@ -99,8 +105,10 @@ def _observations(space: spaces.Space[Any], values: Any) -> Array:
     return np.asarray(values)
 
 
-def _features(space: spaces.Space[Any], values: Any) -> Array:
+def _features(space: "spaces.Space[Any]", values: Any) -> Array:
     """(T + 1, d) parts side by side, in the order of `gymnasium.spaces.flatten`; a discrete one by indicators."""
+    from gymnasium import spaces  # noqa: PLC0415  # slow to import
+
     if isinstance(space, spaces.Dict):
         return np.concatenate([_features(part, values[key]) for key, part in space.spaces.items()], axis=1)
     if isinstance(space, spaces.Tuple):

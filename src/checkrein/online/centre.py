@@ -1,7 +1,7 @@
 """Where to ask next: the analytic centre of the multipliers that may still raise the lower bound."""
 
 import numpy as np
-from scipy.optimize import linprog
+import scipy  # its parts are loaded when first used
 
 from checkrein.base.arrays import FloatArray, frozen
 from checkrein.online.master import EXACT, sizes
@@ -42,7 +42,7 @@ def central_multipliers(
 def _inside(facets: FloatArray, offsets: FloatArray) -> FloatArray | None:
     """Return the centre of the largest ball that fits in, if there is one."""
     radius = np.linalg.norm(facets, axis=1)[:, None]
-    found = linprog(
+    found = scipy.optimize.linprog(
         np.append(np.zeros(facets.shape[1]), -1.0),
         A_ub=np.hstack([-facets, radius]),
         b_ub=offsets,

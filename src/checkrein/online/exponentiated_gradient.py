@@ -1,4 +1,4 @@
-"""Exponentiated gradient on the l1 ball (Kivinen & Warmuth 1997; Alg. 3, lines 1 and 15-16 of the paper)."""
+"""Exponentiated gradient on the l1 ball (Kivinen & Warmuth 1997; Algorithm 2 of the paper, lines 1 and 15-16)."""
 
 from dataclasses import dataclass
 

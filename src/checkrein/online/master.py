@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import linprog
+import scipy  # its parts are loaded when first used
 
 from checkrein.base.arrays import FloatArray, frozen
 from checkrein.base.errors import CheckreinError
@@ -38,7 +38,7 @@ def best_mixture(objectives: FloatArray, violations: FloatArray, bounds: FloatAr
     reach = size / bounds / units  # the last variable is the worst violation, in the unit that makes this at most one
     charge = np.append((objectives - least) / size, 1.0 / reach.max())
     excess = np.hstack([violations.T / units[:, None], -(reach / reach.max())[:, None]])
-    found = linprog(
+    found = scipy.optimize.linprog(
         charge,
         A_ub=excess,
         b_ub=np.zeros(m),

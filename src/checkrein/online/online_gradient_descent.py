@@ -1,4 +1,4 @@
-"""Online gradient descent on the l2 ball (Zinkevich 2003; Alg. 4 of the paper's appendix)."""
+"""Online gradient descent on the l2 ball (Zinkevich 2003; Algorithm 5 of the paper's appendix, lines 1 and 15)."""
 
 from dataclasses import dataclass
 

@@ -1,1 +1,28 @@
-"""Policies, and what the log supports."""
+"""Policies, what the log supports, and the one place where no evidence counts at its worst."""
+
+from checkrein.policies.behavior import BehaviorMask, RegressedMask, behavior_policy
+from checkrein.policies.evidence import Supported, least
+from checkrein.policies.greedy import GreedyPolicy, SoftminPolicy
+from checkrein.policies.mixture import MixturePolicy, load_policy, members_of, probabilities_of, save_policy
+from checkrein.policies.support import CountMask, EveryAction, Support
+from checkrein.policies.tabular import TabularPolicy, rows_of
+
+__all__ = [
+    "BehaviorMask",
+    "CountMask",
+    "EveryAction",
+    "GreedyPolicy",
+    "MixturePolicy",
+    "RegressedMask",
+    "SoftminPolicy",
+    "Support",
+    "Supported",
+    "TabularPolicy",
+    "behavior_policy",
+    "least",
+    "load_policy",
+    "members_of",
+    "probabilities_of",
+    "rows_of",
+    "save_policy",
+]

@@ -1,17 +1,17 @@
 """Evidence before choice: which actions the log supports in a state."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 
-from checkrein.base.arrays import Array, BoolArray, FloatArray, frozen
+from checkrein.base.arrays import Array, BoolArray, frozen
 from checkrein.base.errors import ArgumentError
-from checkrein.base.storage import LATER, storable
+from checkrein.base.storage import storable
 from checkrein.data.dataset import Dataset
-from checkrein.policies.policies import TabularPolicy, rows_of
-from checkrein.problem.problem import Problem
-from checkrein.protocols import ActionMask, FunctionClass, Policy, QFunction
+from checkrein.policies.behavior import BehaviorMask, RegressedMask
+from checkrein.policies.tabular import rows_of
+from checkrein.problem import Problem
+from checkrein.protocols import ActionMask, FunctionClass
 
 ROUNDING = 1e-9  # weights are sums of floats: 20 occurrences may read 19.999999999
 
@@ -31,7 +31,7 @@ class Support:
 
     min_count: float = 1
     min_probability: float = 0.01
-    behavior: FunctionClass | None = field(default=None, metadata=LATER)
+    behavior: FunctionClass | None = None
 
     def __post_init__(self) -> None:
         if not (isinstance(self.min_count, int | float) and self.min_count >= 0):
@@ -85,17 +85,6 @@ def _leading(rows: Dataset) -> Dataset:
     return rows.select(leads[pair]) if np.isin(rows.initial_states, left).any() and not leads[pair].all() else rows
 
 
-def behavior_policy(dataset: Dataset) -> Policy:
-    """Return who wrote the log: shares of the actions in finite states, a logistic model elsewhere."""
-    if dataset.n_states is None:
-        return BehaviorMask.estimate(dataset, 0.0)
-    pair = dataset.states * dataset.n_actions + dataset.actions
-    counts = np.bincount(pair, dataset.weights, dataset.n_states * dataset.n_actions)
-    table = counts.reshape(dataset.n_states, dataset.n_actions)
-    table = np.where(table.any(axis=1, keepdims=True), table, 1.0)  # a state never left: any action, none has evidence
-    return TabularPolicy(table / table.sum(axis=1, keepdims=True))
-
-
 @storable
 @dataclass(frozen=True, eq=False)
 class CountMask:
@@ -118,83 +107,3 @@ class EveryAction:
     def allowed(self, states: Array) -> BoolArray:
         """(n, A)"""  # noqa: D400, D415
         return np.ones((len(states), self.n_actions), dtype=bool)
-
-
-@storable
-@dataclass(frozen=True, eq=False)
-class BehaviorMask:
-    """Actions whose probability under a logistic model of behavior reaches a threshold."""
-
-    centre: FloatArray  # (d,)
-    scale: FloatArray  # (d,)
-    coefficients: FloatArray  # (A, d); a row of zeros for an action never logged
-    intercepts: FloatArray  # (A,); -inf for an action never logged
-    threshold: float
-
-    @classmethod
-    def estimate(cls, dataset: Dataset, threshold: float) -> "BehaviorMask":
-        """Fit multinomial logistic regression of the logged actions on standardised states."""
-        states = dataset.states
-        if states.ndim != 2:
-            raise ArgumentError(
-                f"behavior can be estimated for feature vectors, not for states of shape {states.shape[1:]}: "
-                "use Support(behavior=Neural(...)), or Support(min_probability=0)"
-            )
-        states = states.astype(np.float64, copy=False)
-        centre = np.average(states, axis=0, weights=dataset.weights)
-        spread = np.sqrt(np.average((states - centre) ** 2, axis=0, weights=dataset.weights))
-        scale = np.where(spread > 0, spread, 1.0)
-        logged = np.unique(dataset.actions)
-        coefficients = np.zeros((dataset.n_actions, states.shape[1]))
-        intercepts = np.full(dataset.n_actions, -np.inf)
-        if logged.size == 1:
-            intercepts[logged] = 0.0
-        else:
-            model = LogisticRegression(max_iter=500)
-            model.fit((states - centre) / scale, dataset.actions, sample_weight=dataset.weights)
-            two = logged.size == 2  # then scikit-learn keeps only the log-odds of the second
-            coefficients[logged] = np.vstack([np.zeros_like(model.coef_), model.coef_]) if two else model.coef_
-            intercepts[logged] = np.append(0.0, model.intercept_) if two else model.intercept_
-        return cls(frozen(centre), frozen(scale), frozen(coefficients), frozen(intercepts), threshold)
-
-    def probabilities(self, states: Array) -> FloatArray:
-        """(n, A) the estimated behavior policy."""
-        scores = ((states - self.centre) / self.scale) @ self.coefficients.T + self.intercepts
-        exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return exponentials / exponentials.sum(axis=1, keepdims=True)
-
-    def allowed(self, states: Array) -> BoolArray:
-        """(n, A)"""  # noqa: D400, D415
-        return _reaching(self.probabilities(states), self.threshold)
-
-
-@storable
-@dataclass(frozen=True, eq=False)
-class RegressedMask:
-    """Actions whose share, regressed on the state, reaches a threshold."""
-
-    shares: QFunction  # (n, 1, A)
-    threshold: float
-
-    @classmethod
-    def estimate(cls, dataset: Dataset, threshold: float, functions: FunctionClass) -> "RegressedMask":
-        """Regress on the states whether each action was the one that was taken."""
-        nothing = np.zeros(len(dataset), dtype=np.int64)
-        design = functions.design(dataset.states, nothing, dataset.weights, n_actions=1)
-        taken = np.asarray(dataset.actions[:, None] == np.arange(dataset.n_actions), dtype=np.float64)
-        return cls(design.fit(taken, rng=np.random.default_rng(0)), threshold)
-
-    def probabilities(self, states: Array) -> FloatArray:
-        """(n, A) the estimated behavior policy."""
-        shares = np.clip(self.shares(states)[:, 0], 0, None)
-        total = shares.sum(axis=1, keepdims=True)
-        return np.divide(shares, total, out=np.full_like(shares, 1 / shares.shape[1]), where=total > 0)
-
-    def allowed(self, states: Array) -> BoolArray:
-        """(n, A)"""  # noqa: D400, D415
-        return _reaching(self.probabilities(states), self.threshold)
-
-
-def _reaching(probabilities: FloatArray, threshold: float) -> BoolArray:
-    """(n, A) actions as likely as the threshold; where none is, those that come closest."""
-    return probabilities >= np.minimum(threshold, probabilities.max(axis=1, keepdims=True))

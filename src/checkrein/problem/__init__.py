@@ -1,1 +1,8 @@
 """What is to be minimised, under which limits."""
+
+from checkrein.problem.constraints import AtLeast, AtMost
+from checkrein.problem.costs import LoggedCost
+from checkrein.problem.episodes import Episodes
+from checkrein.problem.problem import Problem, Values
+
+__all__ = ["AtLeast", "AtMost", "Episodes", "LoggedCost", "Problem", "Values"]

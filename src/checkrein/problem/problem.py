@@ -9,48 +9,12 @@ import numpy as np
 
 from checkrein.base.arrays import FloatArray, frozen
 from checkrein.base.errors import ProblemError
-from checkrein.base.storage import LATER
 from checkrein.data.dataset import Dataset
+from checkrein.problem.constraints import AtMost, require_distinct
+from checkrein.problem.costs import LoggedCost, cost_of, name_of, per_step, step_range
+from checkrein.protocols import Cost, Policy, RowCost
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class AtMost:
-    """The expected discounted sum of a cost must not exceed a limit.
-
-    range: the least and the largest (discounted) sum that an episode can have, where that is known beforehand:
-        what is not supported is then valued at no worse, and finite-sample bounds can be had
-    """
-
-    cost: str
-    limit: float
-    name: str = ""  # default: the cost's own
-    range: tuple[float, float] | None = field(default=None, metadata=LATER)
-
-    sign = 1.0
-    words = "at most"
-
-    def __post_init__(self) -> None:
-        if isinstance(self.limit, bool) or not isinstance(self.limit, int | float | np.number):
-            raise ProblemError(f"the limit on {self.cost!r} is {self.limit!r}: it must be a number")
-        if not np.isfinite(self.limit):
-            raise ProblemError(f"the limit on {self.cost!r} is {self.limit}: it must be finite, or drop the constraint")
-        object.__setattr__(self, "limit", float(self.limit))
-        if self.range is not None:
-            low, high = (float(end) for end in self.range)
-            if not (np.isfinite([low, high]).all() and low < high):
-                raise ProblemError(f"the range of {self.cost!r} is {self.range}: give its least and its largest sum")
-            object.__setattr__(self, "range", (low, high))
-        object.__setattr__(self, "name", self.name or self.cost)
-
-
-@dataclass(frozen=True)
-class AtLeast(AtMost):
-    """The expected discounted sum of a cost (a benefit, then) must reach a limit."""
-
-    sign = -1.0
-    words = "at least"
 
 
 class Values(NamedTuple):
@@ -68,7 +32,7 @@ class Problem:
     """
 
     dataset: Dataset
-    objective: str | None = field(kw_only=True)  # None: only the constraints matter
+    objective: str | Cost | None = field(kw_only=True)  # None: only the constraints matter
     constraints: Sequence[AtMost] = field(kw_only=True)
     discount: float = field(kw_only=True)
 
@@ -83,11 +47,9 @@ class Problem:
                 raise ProblemError(
                     f"{constraint!r} is not a constraint: use AtMost(cost, limit) or AtLeast(cost, limit)"
                 )
-        known = self.dataset.cost_names
-        wanted = [c.cost for c in self.constraints] + ([] if self.objective is None else [self.objective])
-        for name in wanted:
-            if name not in known:
-                raise ProblemError(f"no cost is called {name!r}: the dataset has {', '.join(known)}")
+            cost_of(constraint.cost, self.dataset)
+        if self.objective is not None:
+            cost_of(self.objective, self.dataset)
         require_distinct([c.name for c in self.constraints])
         object.__setattr__(self, "discount", float(self.discount))
 
@@ -104,81 +66,84 @@ class Problem:
     @cached_property
     def transitions(self) -> Dataset:
         """The rows that every regression uses: those with a known future, equal ones merged into weights."""
-        compressed = self.dataset.compressed()
+        compressed = self._with_row_costs.compressed()
         usable = compressed.next_observed | compressed.terminals
         if not usable.any():
             raise ProblemError("no transition has a next state or is terminal: there is nothing to learn from")
         return compressed if usable.all() else compressed.select(usable)
 
-    @cached_property
-    def costs(self) -> FloatArray:
-        """(n, 1 + m) of `transitions`."""
-        return frozen(self.signed_costs(self.transitions))
+    def costs(self, policy: Policy) -> FloatArray:
+        """(n, 1 + m) of `transitions`, for a policy that is not a mixture (each member of one has its own)."""
+        if not self.policy_costs:
+            return self.row_costs
+        table = self.row_costs.copy()
+        for i in self.policy_costs:
+            table[:, i] = self._signs[i] * per_step(cast(Cost, self._costs[i]), self.transitions, policy)
+        return frozen(table)
 
     @cached_property
     def continuation(self) -> FloatArray:
         """(n,) how much of the next state's value counts: the discount, or nothing after a terminal."""
         return frozen(np.where(self.transitions.terminals, 0.0, self.discount))
 
-    @cached_property
-    def worst(self) -> FloatArray:
+    def worst(self, policy: Policy | None = None) -> FloatArray:
         """(1 + m,) the largest value that declared ranges or the logged costs allow: assumed without evidence.
 
         A cost that is never positive is at its worst when the episode ends at once; at discount 1 the horizon
-        is the longest logged episode.
+        is the longest logged episode. The policy matters to costs that depend on it and declare no range.
         """
-        lowest, highest = self.dataset.cost_range()
-        at = [self.dataset.cost_names.index(c.cost) for c in self.constraints]
-        steps = [c.sign * (highest if c.sign > 0 else lowest)[i] for c, i in zip(self.constraints, at, strict=True)]
-        objective = 0.0 if self.objective is None else highest[self.dataset.cost_names.index(self.objective)]
-        worst = np.array([objective, *steps])
-        worst = worst * np.where(worst > 0, self._horizon(), 1.0)
-        for i, c in enumerate(self.constraints):
-            if c.range is not None:
-                worst[1 + i] = max(c.sign * end for end in c.range)
-        return frozen(worst)
+        if policy is not None and self.policy_costs:
+            return self._worst(self._step_range(policy))
+        return self._row_worst
 
-    @cached_property
-    def value_range(self) -> tuple[FloatArray, FloatArray]:
+    def value_range(self, policy: Policy | None = None) -> tuple[FloatArray, FloatArray]:
         """(1 + m,) the least and the largest value that the logged costs allow any state; at discount 1, any value."""
-        lowest, highest = self.dataset.cost_range()
-        signs = np.array([1.0, *(c.sign for c in self.constraints)])
-        names = [self.objective, *(c.cost for c in self.constraints)]
-        at = [None if name is None else self.dataset.cost_names.index(name) for name in names]
-        ends = np.array([[0.0, 0.0] if i is None else [lowest[i], highest[i]] for i in at]) * signs[:, None]
-        low, high = np.minimum(ends.min(axis=1), 0.0), np.maximum(ends.max(axis=1), 0.0)
+        low, high = (self._row_step_range if policy is None or not self.policy_costs else self._step_range(policy)).T
+        low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
         if self.discount == 1:
             return frozen(np.where(low < 0, -np.inf, low)), frozen(np.where(high > 0, np.inf, high))
-        return frozen(low / (1 - self.discount)), frozen(np.maximum(high / (1 - self.discount), self.worst))
+        return frozen(low / (1 - self.discount)), frozen(np.maximum(high / (1 - self.discount), self.worst(policy)))
 
     @cached_property
     def value_names(self) -> tuple[str, ...]:
         """What each value is called, the objective first."""
-        return (self.objective or "the objective", *(c.name for c in self.constraints))
+        return (self.objective_name or "the objective", *(c.name for c in self.constraints))
+
+    @property
+    def objective_name(self) -> str | None:
+        """What the objective is called; None where there is none."""
+        return None if self.objective is None else name_of(self.objective)
 
     @cached_property
     def spread(self) -> FloatArray:
-        """(1 + m,) how much the sums of the logged episodes vary; one where they do not."""
-        spreads = dict(zip(self.dataset.cost_names, self.dataset.returns(self.discount).std(axis=0), strict=True))
-        names = [self.objective, *(c.cost for c in self.constraints)]
-        return frozen(np.array([spreads.get(name or "", 0.0) or 1.0 for name in names]))
+        """(1 + m,) how much the sums of the logged episodes vary; one where they do not, or depend on the policy."""
+        rows = self._with_row_costs
+        spreads = dict(zip(rows.cost_names, rows.returns(self.discount).std(axis=0), strict=True))
+        return frozen(np.array([spreads.get(name or "", 0.0) or 1.0 for name in self._columns]))
 
     def scalarised(self, multipliers: FloatArray) -> tuple[FloatArray, float]:
         """Return the best response's cost c + multipliers . g, (n, 1), and its worst value."""
         mix = np.concatenate([[1.0], multipliers])
-        return (self.costs @ mix)[:, None], float(self.worst @ mix)
+        for i in self.policy_costs:
+            if mix[i] != 0:
+                raise ProblemError(
+                    f"{self.value_names[i]} depends on the policy itself, and this best response minimises costs of "
+                    "rows alone: leave it out of what is learned, or use a best response that knows it"
+                )
+        return (self.row_costs @ mix)[:, None], float(self.worst() @ mix)
 
     def scalarised_range(self, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(1,) the least and the largest value of c + multipliers . g that the logged costs allow any state."""
         mix = np.concatenate([[1.0], multipliers])
         used = mix > 0  # nothing of what is not bounded is nothing
-        low, high = (np.atleast_1d(mix[used] @ end[used]) for end in self.value_range)
+        low, high = (np.atleast_1d(mix[used] @ end[used]) for end in self.value_range())
         return low, high
 
     def named(self, values: Values) -> dict[str, float]:
         """Return values in the user's own signs, by the name of each cost."""
-        signed = {c.cost: float(c.sign * v) for c, v in zip(self.constraints, values.constraints, strict=True)}
-        return ({} if self.objective is None else {self.objective: float(values.objective)}) | signed
+        names = [c.cost if isinstance(c.cost, str) else c.name for c in self.constraints]
+        signed = {n: float(c.sign * v) for n, c, v in zip(names, self.constraints, values.constraints, strict=True)}
+        return ({} if self.objective_name is None else {self.objective_name: float(values.objective)}) | signed
 
     def without_objective(self) -> "Problem":
         """Return the question whether the constraints can be met at all."""
@@ -203,17 +168,86 @@ class Problem:
     def _built(self) -> dict[Hashable, Any]:
         return {}
 
-    def signed_costs(self, dataset: Dataset) -> FloatArray:
-        """(n, 1 + m) the objective and every constraint's cost of a log's rows, signed so that less is better."""
-        objective = np.zeros(len(dataset)) if self.objective is None else dataset.cost(self.objective)
-        return np.column_stack([objective, *(c.sign * dataset.cost(c.cost) for c in self.constraints)])
+    @cached_property
+    def policy_costs(self) -> tuple[int, ...]:
+        """The places, among the values, of costs that depend on the policy."""
+        return tuple(i for i, cost in enumerate(self._costs) if not (cost is None or isinstance(cost, RowCost)))
+
+    def signed_costs(self, dataset: Dataset, policy: Policy | None = None) -> FloatArray:
+        """(n, 1 + m) the objective and every constraint's cost of a log's rows, signed so that less is better.
+
+        Without a policy, costs that depend on it are zero.
+        """
+        columns = []
+        for sign, cost in zip(self._signs, self._costs, strict=True):
+            if isinstance(cost, RowCost):
+                columns.append(sign * np.asarray(cost.per_row(dataset), dtype=np.float64))
+            elif cost is None or policy is None:
+                columns.append(np.zeros(len(dataset)))
+            else:
+                columns.append(sign * per_step(cost, dataset, policy))
+        return np.column_stack(columns)
+
+    @cached_property
+    def _costs(self) -> tuple[Cost | None, ...]:
+        given = [self.objective, *(c.cost for c in self.constraints)]
+        return tuple(None if cost is None else cost_of(cost, self.dataset) for cost in given)
+
+    @cached_property
+    def _signs(self) -> FloatArray:
+        return np.array([1.0, *(c.sign for c in self.constraints)])
+
+    @cached_property
+    def _columns(self) -> tuple[str | None, ...]:
+        """The column of `_with_row_costs` that each cost is; None where there is none, or it depends on the policy."""
+        names = [cost.name if isinstance(cost, LoggedCost) else f"cost {i}" for i, cost in enumerate(self._costs)]
+        known = [isinstance(cost, RowCost) for cost in self._costs]
+        return tuple(name if there else None for name, there in zip(names, known, strict=True))
+
+    @cached_property
+    def _with_row_costs(self) -> Dataset:
+        """The log, with a column for every cost of its rows: computed before equal rows are merged."""
+        pairs = zip(self._columns, self._costs, strict=True)
+        more = {
+            name: cost.per_row(self.dataset)
+            for name, cost in pairs
+            if name is not None and isinstance(cost, RowCost) and not isinstance(cost, LoggedCost)
+        }
+        if not more:
+            return self.dataset
+        return self.dataset.with_costs({name: self.dataset.cost(name) for name in self.dataset.cost_names} | more)
+
+    @cached_property
+    def row_costs(self) -> FloatArray:
+        """(n, 1 + m) of `transitions`, whoever is valued; zero where a cost depends on the policy."""
+        rows, zero = self.transitions, np.zeros(len(self.transitions))
+        columns = [zero if name is None else rows.cost(name) for name in self._columns]
+        return frozen(self._signs * np.column_stack(columns))
+
+    def _step_range(self, policy: Policy | None) -> FloatArray:
+        """(1 + m, 2) the least and the largest that a step can cost, signed."""
+        ends = np.zeros((len(self._costs), 2))
+        for i, cost in enumerate(self._costs):
+            if cost is None:
+                continue
+            low, high = step_range(cost, self.dataset, policy)
+            ends[i] = np.sort(self._signs[i] * np.array([low, high]))
+        return ends
+
+    @cached_property
+    def _row_step_range(self) -> FloatArray:
+        return self._step_range(None)
+
+    @cached_property
+    def _row_worst(self) -> FloatArray:
+        return self._worst(self._row_step_range)
+
+    def _worst(self, step: FloatArray) -> FloatArray:
+        worst = step[:, 1] * np.where(step[:, 1] > 0, self._horizon(), 1.0)
+        for i, c in enumerate(self.constraints):
+            if c.range is not None:
+                worst[1 + i] = max(c.sign * end for end in c.range)
+        return frozen(worst)
 
     def _horizon(self) -> float:
         return 1 / (1 - self.discount) if self.discount < 1 else self.dataset.longest_episode()
-
-
-def require_distinct(names: Sequence[str]) -> None:
-    """Raise unless every constraint has a name of its own."""
-    for name in names:
-        if names.count(name) > 1:
-            raise ProblemError(f"two constraints are called {name!r}: tell them apart with name=")

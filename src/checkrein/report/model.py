@@ -6,9 +6,9 @@ from pydantic import BaseModel, ConfigDict, field_serializer
 
 from checkrein.certification.certificate import Certificate
 from checkrein.logs.card import DataCard
+from checkrein.problem.goals import Direction
 
 FORMAT = 1
-MAXIMISE = "maximise"  # a goal
 LEARNED, BEHAVIOR, UNCONSTRAINED, SINGLE_POLICY = "learned", "behavior", "unconstrained", "best single policy"
 
 
@@ -31,7 +31,8 @@ class CostRow(Model):
 
     name: str
     role: Literal["objective", "constraint"]
-    goal: str  # "minimise", "maximise", "at most 1.5", "at least 0.2": as the user put it
+    direction: Direction
+    goal: str  # in words: "minimise", "maximise", "at most 1.5", "at least 0.2": as the user put it
     limit: float | None
     limit_source: str | None  # how the limit was given, where it was not a plain number: "75% of behavior"
     unit: str  # of every number in the row, in words
@@ -96,7 +97,6 @@ class Repeat(Model):
     version: str
     seed: int
     dataset: str  # fingerprint
-    log: str = ""  # of its decisions alone, however states and costs are read; "" where episodes are not known
     packages: dict[str, str]
     citation: str
 

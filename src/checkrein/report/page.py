@@ -5,13 +5,12 @@ from typing import Any
 
 from jinja2 import Environment
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
 from checkrein.report.figures import Figure, figures
 from checkrein.report.model import Differences, Member, StateDifference, Summary
 from checkrein.report.templates import environment
 from checkrein.report.verdict import GUARANTEES, LEVELS
-from checkrein.report.words import SIGNS, breach, number, percent, percentage, sentence
+from checkrein.report.words import SIGNS, breach, number, percent, percentage, sentence, unit_in_words
 
 _MOST_MEMBERS = 20  # rows of the table of members, the heaviest first
 _MOST_STATES = 12  # rows of the table of states
@@ -19,6 +18,8 @@ _MOST_STATES = 12  # rows of the table of states
 
 def page(summary: Summary) -> str:
     """Return the report of a run as HTML: self-contained, light and dark, for screen, phone and paper."""
+    from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]  # noqa: PLC0415  # slow to import
+
     plots = figures(summary)
     return (
         _environment()
@@ -39,6 +40,7 @@ def _environment() -> Environment:
     made = environment("checkrein.report")
     made.filters |= {"number": number, "percent": percent, "percentage": percentage, "sentence": sentence}
     made.globals |= {"breach": breach, "signs": SIGNS, "levels": LEVELS, "guarantees": GUARANTEES}
+    made.globals["unit_in_words"] = unit_in_words
     made.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     return made
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.tree import DecisionTreeClassifier, export_text
 
 from checkrein.base.arrays import FloatArray
 from checkrein.certification.certificate import Certificate
@@ -13,12 +12,12 @@ from checkrein.data.dataset import Dataset
 from checkrein.game.loop import Round
 from checkrein.game.solution import Solution
 from checkrein.logs.card import DataCard
-from checkrein.policies.policies import MixturePolicy
-from checkrein.problem.problem import Problem, Values
+from checkrein.policies import MixturePolicy
+from checkrein.problem import Problem, Values
+from checkrein.problem.goals import Goal
 from checkrein.report.model import (
     BEHAVIOR,
     LEARNED,
-    MAXIMISE,
     SINGLE_POLICY,
     UNCONSTRAINED,
     Aimed,
@@ -32,15 +31,15 @@ from checkrein.report.model import (
     Trace,
 )
 from checkrein.report.verdict import caveat, verdict
+from checkrein.report.words import goal_in_words, unit_in_words
+from checkrein.selection.margins import MarginChoice
 
 __all__ = [
     "BEHAVIOR",
     "CITATION",
     "LEARNED",
-    "MAXIMISE",
     "SINGLE_POLICY",
     "UNCONSTRAINED",
-    "Cost",
     "Judged",
     "summary",
     "versions",
@@ -58,18 +57,6 @@ CITATION = (
 
 
 @dataclass(frozen=True)
-class Cost:
-    """How one cost of the problem is shown: the objective first, then each constraint."""
-
-    name: str
-    goal: str
-    unit: str
-    factor: float  # from the signed discounted sums inside to what is shown
-    limit: float | None = None  # as shown
-    limit_source: str | None = None
-
-
-@dataclass(frozen=True)
 class Judged:
     """One policy's values, inside signs, on the part it was learned from and on the other."""
 
@@ -83,37 +70,37 @@ def summary(
     solution: Solution,
     *,
     title: str,
-    costs: Sequence[Cost],
+    goals: Sequence[Goal],
     judged: Mapping[str, Judged],
     card: DataCard,
     held_out_episodes: int,
     repeat: Repeat,
-    aimed: Aimed | None = None,
+    margins: MarginChoice | None = None,
     certificate: Certificate | None = None,
 ) -> Summary:
-    """Collect everything a report says."""
-    rows = [_cost_row(index, cost, problem, solution, judged) for index, cost in enumerate(costs)]
+    """Collect everything a report says; goals: the objective's first."""
+    rows = [_cost_row(index, goal, problem, solution, judged) for index, goal in enumerate(goals)]
     level, sentence = verdict(solution.status, rows, certificate)
     return Summary(
         title=title,
         status=str(solution.status),
         verdict=sentence,
         level=level,
-        explanation=solution.explanation + (AIMED if aimed is not None else ""),
+        explanation=solution.explanation + (AIMED if margins is not None else ""),
         caveat=caveat(certificate),
         costs=rows,
         policies=list(judged),
         gap=solution.gap,
-        lower_bound=costs[0].factor * solution.lower_bound if np.isfinite(solution.lower_bound) else None,
-        trace=_trace(costs, solution.rounds),
-        members=_members(costs, solution),
+        lower_bound=goals[0].direction.sign * solution.lower_bound if np.isfinite(solution.lower_bound) else None,
+        trace=_trace(goals, solution.rounds),
+        members=_members(goals, solution),
         weighting=solution.weighting,
         differences=_differences(problem.dataset, solution.policy),
         card=card,
         learning_episodes=problem.dataset.first_rows().size,
         held_out_episodes=held_out_episodes,
         repeat=repeat,
-        aimed=aimed,
+        aimed=None if margins is None else _aimed(margins, finite=problem.dataset.n_states is not None),
         certificate=certificate,
     )
 
@@ -123,58 +110,68 @@ def versions() -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in PACKAGES}
 
 
+def _aimed(margins: MarginChoice, *, finite: bool) -> Aimed:
+    return Aimed(
+        support=margins.support.words(finite=finite),
+        limits={c.name: c.limit for c in margins.constraints},
+        predicted=margins.predicted,
+        predicted_to_pass=margins.predicted_to_pass,
+    )
+
+
 def _signed(values: Values) -> FloatArray:
     return np.append(values.objective, values.constraints)
 
 
-def _cost_row(index: int, cost: Cost, problem: Problem, solution: Solution, judged: Mapping[str, Judged]) -> CostRow:
+def _cost_row(index: int, goal: Goal, problem: Problem, solution: Solution, judged: Mapping[str, Judged]) -> CostRow:
     def shown(values: Values | None) -> float | None:
-        return None if values is None else float(cost.factor * _signed(values)[index]) + 0.0
+        return None if values is None else float(goal.direction.sign * _signed(values)[index]) + 0.0
 
     estimates = {
         name: Estimate(
             learning=shown(one.learning),
             held_out=shown(one.held_out),
-            standard_error=None if one.standard_error is None else float(abs(cost.factor) * one.standard_error[index]),
+            standard_error=None if one.standard_error is None else float(one.standard_error[index]),
         )
         for name, one in judged.items()
     }
     return CostRow(
-        name=cost.name,
+        name=goal.name,
         role="objective" if index == 0 else "constraint",
-        goal=cost.goal,
-        limit=cost.limit,
-        limit_source=cost.limit_source,
-        unit=cost.unit,
-        price=None if index == 0 else solution.multipliers[problem.constraints[index - 1].name] / abs(cost.factor),
+        direction=goal.direction,
+        goal=goal_in_words(goal),
+        limit=goal.limit,
+        limit_source=goal.limit_source,
+        unit=unit_in_words(goal.unit, problem.discount),
+        price=None if index == 0 else solution.multipliers[problem.constraints[index - 1].name],
         values=estimates,
     )
 
 
-def _trace(costs: Sequence[Cost], rounds: Sequence[Round]) -> Trace:
-    mixtures = np.array([_signed(played.mixture) for played in rounds]) * [cost.factor for cost in costs]
-    scale = abs(costs[0].factor)
+def _trace(goals: Sequence[Goal], rounds: Sequence[Round]) -> Trace:
+    mixtures = np.array([_signed(played.mixture) for played in rounds]) * [goal.direction.sign for goal in goals]
+    sign = goals[0].direction.sign
     return Trace(
         round=[played.index for played in rounds],
-        gap=[scale * played.gap for played in rounds],
-        lower=[costs[0].factor * played.lower for played in rounds],
-        upper=[costs[0].factor * played.upper for played in rounds],
+        gap=[played.gap for played in rounds],
+        lower=[sign * played.lower for played in rounds],
+        upper=[sign * played.upper for played in rounds],
         objective=mixtures[:, 0].tolist(),
-        constraints={cost.name: mixtures[:, i + 1].tolist() for i, cost in enumerate(costs[1:])},
+        constraints={goal.name: mixtures[:, i + 1].tolist() for i, goal in enumerate(goals[1:])},
         multipliers={
-            cost.name: [float(played.multipliers[i]) / abs(cost.factor) for played in rounds]
-            for i, cost in enumerate(costs[1:])
+            goal.name: [float(played.multipliers[i]) for played in rounds] for i, goal in enumerate(goals[1:])
         },
     )
 
 
-def _members(costs: Sequence[Cost], solution: Solution) -> list[Member]:
-    values = {id(played.policy): _signed(played.values) for played in solution.rounds}
+def _members(goals: Sequence[Goal], solution: Solution) -> list[Member]:
+    signs = np.array([goal.direction.sign for goal in goals])
+    values = {id(played.policy): signs * _signed(played.values) for played in solution.rounds}
     found = zip(solution.policy.members, solution.policy.weights, strict=True)
     return [
         Member(
             weight=float(weight),
-            values={c.name: float(c.factor * v) for c, v in zip(costs, values.get(id(member), []), strict=False)},
+            values={goal.name: float(value) for goal, value in zip(goals, values.get(id(member), []), strict=False)},
         )
         for member, weight in sorted(found, key=lambda pair: -pair[1])
     ]
@@ -230,6 +227,8 @@ def _by_state(dataset: Dataset, policy: MixturePolicy) -> tuple[list[StateDiffer
 
 def _surrogate(dataset: Dataset, states: FloatArray, actions: np.ndarray) -> tuple[str, float]:
     """Return a small tree that does mostly what the policy does, as text, and how often it does."""
+    from sklearn.tree import DecisionTreeClassifier, export_text  # noqa: PLC0415  # slow to import
+
     flat = np.asarray(states).reshape(len(states), -1)
     names = dataset.encoding.features if dataset.encoding is not None else [f"x{i}" for i in range(flat.shape[1])]
     tree = DecisionTreeClassifier(max_depth=TREE_DEPTH, min_samples_leaf=max(1, len(flat) // 100), random_state=0)

@@ -7,8 +7,9 @@ from typing import Literal
 from checkrein.certification.bounds import Guarantee
 from checkrein.certification.certificate import Certificate, Verdict
 from checkrein.game.solution import Status
-from checkrein.report.model import BEHAVIOR, LEARNED, MAXIMISE, CostRow, Estimate
-from checkrein.report.words import number, percentage
+from checkrein.problem.goals import Direction
+from checkrein.report.model import BEHAVIOR, LEARNED, CostRow, Estimate
+from checkrein.report.words import is_floor, number, percentage
 
 Level = Literal["good", "caution", "bad"]
 CAVEAT = (
@@ -94,7 +95,7 @@ def _estimated(status: Status, rows: Sequence[CostRow]) -> tuple[Level, str]:
 def _change(objective: CostRow) -> str:
     before, after = (_judge(objective.values[name]) for name in (BEHAVIOR, LEARNED))
     numbers = f"{objective.name} from {number(before)} to {number(after)}"
-    better = after > before if objective.goal == MAXIMISE else after < before
+    better = after > before if objective.direction is Direction.MAXIMISE else after < before
     return (
         f"{'raises' if after > before else 'lowers'} {numbers}"
         if better
@@ -106,7 +107,7 @@ def _kept(row: CostRow) -> bool:
     value = _judge(row.values[LEARNED])
     limit = row.limit if row.limit is not None else math.inf
     slack = 1e-6 * max(1.0, abs(limit))
-    return value <= limit + slack if row.goal.startswith("at most") else value >= limit - slack
+    return value >= limit - slack if is_floor(row) else value <= limit + slack
 
 
 def _judge(estimate: Estimate) -> float:

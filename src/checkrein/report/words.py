@@ -1,8 +1,9 @@
-"""Numbers as a reader wants them, and which of them break their limit."""
+"""Numbers, goals and units as a reader wants them, and which values break their limit."""
 
 import math
 
 from checkrein.certification.certificate import Verdict
+from checkrein.problem.goals import Direction, Goal, Unit
 from checkrein.report.model import CostRow
 
 NONE = "\N{EN DASH}"
@@ -44,9 +45,21 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def goal_in_words(goal: Goal) -> str:
+    """Return what is wanted of a cost: "minimise", "at most 1.5"."""
+    return str(goal.direction) if goal.limit is None else f"{goal.direction} {goal.limit:.4g}"
+
+
+def unit_in_words(unit: Unit, discount: float) -> str:
+    """Return what a value is of."""
+    if unit is Unit.PER_STEP:
+        return f"average per step, discounted by {discount}"
+    return "expected sum per episode" if discount == 1 else f"expected sum, discounted by {discount}"
+
+
 def is_floor(row: CostRow) -> bool:
     """Tell whether the limit is one to stay above."""
-    return row.goal.strip().lower().startswith("at least")
+    return row.direction is Direction.AT_LEAST
 
 
 def breach(row: CostRow, value: float | None) -> str | None:

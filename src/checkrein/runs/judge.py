@@ -5,23 +5,21 @@ from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
 
-import polars as pl
-
-from checkrein.base import storage
 from checkrein.base.errors import ArgumentError, DataError
 from checkrein.certification import Certificate
 from checkrein.certification.bounds import method_of
 from checkrein.certification.looks import FILE, Looks, log_key
 from checkrein.data.dataset import Dataset
 from checkrein.data.split import split_episodes
-from checkrein.deploy import load
 from checkrein.evaluation import Estimates, evaluate
 from checkrein.evaluation.propensities import Method
-from checkrein.problem.problem import AtLeast, AtMost, Problem
+from checkrein.problem import AtMost, Problem
 from checkrein.protocols import Policy
-from checkrein.runs.fit import PROBLEM, method_for, read_summary
-from checkrein.runs.prepare import folder_of, inside, light_functions, paths_of, read
-from checkrein.runs.problem_file import MINARI, ProblemFile, parse_problem
+from checkrein.runs.folder import RunFolder
+from checkrein.runs.method import method_for
+from checkrein.runs.players import light_functions
+from checkrein.runs.problem_file import ProblemFile
+from checkrein.runs.reading import folder_of, is_file, paths_of, read
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class Trial:
     dataset: Dataset  # episodes that did not choose the policy
     log: str  # which log they are of
     own: bool  # whether that is the one that was learned from, of which only the held-out part is used
-    folder: Path
+    folder: Path  # of the log
     constraints: tuple[AtMost, ...]
     costs: tuple[str, ...]  # the objective first
 
@@ -43,30 +41,23 @@ def open_trial(run: Path, data: str | None, *, single: bool = False) -> Trial:
 
     data: a path or glob; None: the path in the run's problem file, from where this is called
     """
-    found = read_summary(run)
-    deployed = load(run, single=single)
-    file = parse_problem((run / PROBLEM).read_text(encoding="utf-8"), run / PROBLEM)
+    folder = RunFolder(run)
+    asked, policy, file = folder.resolved(), folder.policy(single=single), folder.problem_file()
     if data is not None:
         file = file.model_copy(update={"data": file.data.model_copy(update={"path": data})})
-    gone = [path for path in paths_of(file, Path()) if not path.startswith(MINARI) and not glob(path)]
+    gone = [path for path in paths_of(file, Path()) if is_file(path) and not glob(path)]
     if data is None and gone:
         raise DataError(f"there is no {gone[0]} here, where the run's log should be: pass --data with its path")
-    dataset = read(file, Path(), deployed.encoding).dataset
+    dataset = read(file, Path(), folder.encoding()).dataset
     key = log_key(dataset)
-    own = key == found.repeat.log
+    own = key == asked.log
     if own:
         _, held_out = split_episodes(dataset, holdout=file.learn.holdout, seed=file.learn.seed)
         if held_out is None:
             raise DataError("the run learned from all of this log: judge it on another one, or hold episodes out")
         dataset = held_out
-    rows = found.costs[1:]
-    ranges = {c.name: c.ends for c in file.constraint}
-    constraints = tuple(
-        (AtMost if row.goal.startswith("at most") else AtLeast)(row.name, row.limit or 0.0, range=ranges[row.name])
-        for row in rows
-    )
-    costs = (inside(file), *(row.name for row in rows))
-    return Trial(file, deployed.policy, dataset, key, own, folder_of(file, Path()), constraints, costs)
+    costs = (asked.objective, *(c.name for c in asked.constraints))  # each constraint's column has its name
+    return Trial(file, policy, dataset, key, own, folder_of(file, Path()), asked.constraints, costs)
 
 
 def estimate(
@@ -111,8 +102,3 @@ def judge(
         seed=file.learn.seed,
         what=what,
     )
-
-
-def written(table: pl.DataFrame, path: Path) -> None:
-    """Write a table as CSV, whole or not at all."""
-    storage.write_atomically(path, table.write_csv)

@@ -11,10 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from checkrein.base.errors import ProblemError
 from checkrein.certification import METHODS
 from checkrein.certification.bounds import BootstrapFQE
+from checkrein.logs.formats import located
+from checkrein.problem.goals import Unit
 
 SHARE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*%\s*of\s+behaviou?r\s*$")
-PER_STEP = "per step"
-MINARI, HDF5 = "minari:", (".hdf5", ".h5")  # logs that are no tables
 CLOSED_FORMS = ("tabular", "linear")  # classes whose fits are quick and can be refitted many times over
 OPTIONS = {"linear": ("degree", "ridge"), "trees": ("n_trees", "min_leaf"), "neural": ("hidden",)}  # of each class
 NO_REFITS = (
@@ -48,9 +48,9 @@ class Data(Section):
 
     @property
     def is_table(self) -> bool:
-        """Say whether the log is a table with columns to name, not a Minari dataset or an HDF5 file."""
+        """Say whether the log is a table with columns to name, not of a format that knows its own."""
         first = self.path if isinstance(self.path, str) else (self.path or [""])[0]
-        return not (first.startswith(MINARI) or first.lower().endswith(HDF5))
+        return located(first) is None
 
     @model_validator(mode="after")
     def _columns(self) -> "Data":
@@ -113,6 +113,11 @@ class Limit(Section):
         return None if self.range is None else (self.range[0], self.range[1])
 
     @property
+    def per_step(self) -> bool:
+        """Whether the limit is on the average over the steps."""
+        return Unit(self.unit) is Unit.PER_STEP
+
+    @property
     def given(self) -> float | int | str:
         """The limit as it was written."""
         return self.at_most if self.at_most is not None else self.at_least if self.at_least is not None else 0.0
@@ -122,11 +127,6 @@ class Limit(Section):
         """The factor of a limit given relative to behavior."""
         match = SHARE.match(self.given) if isinstance(self.given, str) else None
         return None if match is None else float(match.group(1)) / 100
-
-    @property
-    def words(self) -> str:
-        """How the limit is meant."""
-        return "at most" if self.at_most is not None else "at least"
 
 
 class Learn(Section):
@@ -196,7 +196,7 @@ class ProblemFile(Section):
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"{twice!r} names two things: give each constraint, and the objective, a name of its own")
-        per_step = next((c.name for c in self.constraint if c.unit == PER_STEP and self.learn.discount == 1), None)
+        per_step = next((c.name for c in self.constraint if c.per_step and self.learn.discount == 1), None)
         if per_step is not None:
             raise ValueError(f'constraint {per_step!r}: unit = "per step" needs a discount below 1')
         if not self.learn.closed_form and isinstance(METHODS.get(self.certify.method or ""), BootstrapFQE):

@@ -1,7 +1,7 @@
 """learn_certified: certify policies from the safest to the boldest, each by the episodes that it was not learned from.
 
 Every fold of the episodes is judged by a policy learned without it; what is deployed draws one of these policies for
-each episode. The path is tested in order, every candidate at the full level, up to the first that does not pass: in a fixed
+each episode. Candidates are tested in order, each at the full level, up to the first that does not pass: in a fixed
 sequence of tests the chance that any pass is wrong is that of one test (Angelopoulos et al. 2021). With folds the
 sequence is fixed but for what each fold adds to the learning of the others, so it must not be too dense. A bolder
 policy costs no confidence then, and no room under the limits has to be guessed beforehand.
@@ -9,11 +9,13 @@ policy costs no confidence then, and no room under the limits has to be guessed 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from typing import Protocol
 
 import numpy as np
 
+from checkrein import engine
 from checkrein.base.arrays import FloatArray, frozen, require_seed
 from checkrein.base.errors import ArgumentError, DivergenceError, EndlessPolicyError
 from checkrein.best_response import FQI
@@ -29,21 +31,19 @@ from checkrein.certification.diagnostics import (
 )
 from checkrein.certification.intervals import Interval, johnson_t
 from checkrein.evaluation import FQE
-from checkrein.evaluation.episodes import Episodes
 from checkrein.evaluation.one_step import TabularNuisances
 from checkrein.functions import Tabular
 from checkrein.game import Round, Solution, Status, solve
 from checkrein.online import CuttingPlane
-from checkrein.policies.policies import MixturePolicy, members_of
-from checkrein.policies.support import Support
-from checkrein.problem.problem import Problem
+from checkrein.policies import MixturePolicy, Support, members_of
+from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
 from checkrein.selection.folds import parts_of, require_folds, tightened
 
 METHOD = "one-step"
 FOLDS = 5
 COUNTS = (30.0, 20.0, 10.0, 5.0)  # occurrences in all folds that an action may need, the strictest first
-ROOMS = (12.0, 9.0, 7.0, 6.0, 5.0, 4.0, 3.5, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.0)  # standard errors under the limits
+MARGINS = (12.0, 9.0, 7.0, 6.0, 5.0, 4.0, 3.5, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.0)  # standard errors under the limits
 APART = 0.5  # the least between two: with folds, what is tried ever so often passes once
 USUAL = 4.0  # standard errors of room that a support rule should allow
 DECIDING = 10.0  # episodes of equal influence that a spread must rest on ...
@@ -108,7 +108,7 @@ class CertifiedPolicy:
 
     @property
     def passed(self) -> Candidate | None:
-        """The boldest rung that passed; where several support rules were tried, the one that promises most of these."""
+        """The boldest candidate that passed; of several support rules, the one that promises most."""
         boldest = {candidate.rule: candidate for candidate in self.candidates if candidate.passed}
         return min(boldest.values(), key=lambda candidate: candidate.objective, default=None)
 
@@ -119,7 +119,7 @@ class CertifiedPolicy:
 
     @property
     def certificate(self) -> Certificate | None:
-        """Its certificate, or that of the rung that did not pass; None where no policy could be tried."""
+        """Its certificate, or that of the candidate that did not pass; None where no policy could be tried."""
         shown = self.passed or next(iter(self.candidates), None)
         return None if shown is None else shown.certificate
 
@@ -134,8 +134,14 @@ class _Fold:
         self.rules = [replace(r, min_count=max(share * r.min_count, min(r.min_count, 1.0))) for r in rules]
         self.errors: FloatArray = np.zeros(mine.n_constraints)  # (m,) expected of all folds together
         self.trouble = ""  # why nothing could be learned
+        self.ready = False  # whether it has a rule that meets the limits
 
-    def begin(self) -> bool:
+    def begun(self) -> "_Fold":
+        """Return it with a rule to begin with, if there is one."""
+        self.ready = self._begin()
+        return self
+
+    def _begin(self) -> bool:
         """Take the strictest rule that leaves the usual room under the limits, or else the loosest that meets them."""
         meets = None
         while self.rules:
@@ -179,7 +185,7 @@ def learn_certified(
     supports: Sequence[Support] | None = None,
     folds: int = FOLDS,
     confidence: float = 0.95,
-    margins: Sequence[float] = ROOMS,
+    margins: Sequence[float] = MARGINS,
     look: int | None = None,
     seed: int = 0,
 ) -> CertifiedPolicy:
@@ -202,8 +208,9 @@ def learn_certified(
     rules = supports if supports is not None else [Support(min_count=least) for least in COUNTS]
     learning, most = learn or TabularLearning(), len(Episodes.of(problem)) // 2
     parts = [_Fold(*part, learning, rules) for part in parts_of(problem, min(folds, most), seed)]
+    parts = list(engine.current().map(_Fold.begun, parts))
     for part in parts:
-        if not part.begin():
+        if not part.ready:
             why = part.trouble or "by what the log supports, no policy meets the limits in some fold of it"
             return CertifiedPolicy((), f"nothing was tried: {why}")
     candidates: list[Candidate] = []
@@ -232,13 +239,13 @@ def _require_sensible(
         )
 
 
-def _path(parts: Sequence[_Fold], margins: Sequence[float]) -> Iterator[tuple[int, float, list[Policy]]]:
+def _path(parts: list[_Fold], margins: Sequence[float]) -> Iterator[tuple[int, float, list[Policy]]]:
     """Yield the policies of all folds, the safest first; what cannot be aimed at is left out."""
     for rule in count():
         for margin in (margin for margin in margins if rule == 0 or margin <= USUAL):
             policies: list[Policy] = []
-            for part in parts:
-                policy = part.learned(margin * part.errors)
+            for place, (part, policy) in enumerate(engine.current().map(partial(_learned, margin=margin), parts)):
+                parts[place] = part
                 if policy is None:
                     break
                 policies.append(policy)
@@ -246,6 +253,11 @@ def _path(parts: Sequence[_Fold], margins: Sequence[float]) -> Iterator[tuple[in
                 yield rule, margin, policies
         if not all(part.loosen() for part in parts):
             return
+
+
+def _learned(part: _Fold, margin: float) -> tuple[_Fold, Policy | None]:
+    """Return the fold with all that it found, and the policy that aims so far under the limits."""
+    return part, part.learned(margin * part.errors)
 
 
 def _judged(
@@ -271,7 +283,7 @@ def _judged(
         *_influence_concentration(problem, weights[:, None] * (scores - values)[:, 1:], interval),
     ]
     checks += zero_variance(
-        problem, interval, alpha, lambda: len(weights) / max(*(one.max_density_ratio for one in scored), 1.0)
+        problem, policy, interval, alpha, lambda: len(weights) / max(*(one.max_density_ratio for one in scored), 1.0)
     )
     certificate = certificate_of(
         policy,

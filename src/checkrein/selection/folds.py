@@ -7,8 +7,7 @@ import numpy as np
 from checkrein.base.arrays import FloatArray, require_counts
 from checkrein.base.errors import ArgumentError
 from checkrein.evaluation.doubly_robust import folds_of
-from checkrein.evaluation.episodes import Episodes
-from checkrein.problem.problem import AtMost, Problem
+from checkrein.problem import AtMost, Episodes, Problem
 
 
 def require_folds(problem: Problem, folds: int, confidence: float) -> None:
@@ -26,10 +25,7 @@ def parts_of(problem: Problem, folds: int, seed: int) -> list[tuple[Problem, Pro
     """Return for each fold the problem without its episodes, and the problem of them alone."""
     episodes = Episodes.of(problem)
     fold = folds_of(episodes, folds, np.random.default_rng(seed))
-    return [
-        (episodes.problem_of(problem, fold != one), episodes.problem_of(problem, fold == one))
-        for one in range(fold.max() + 1)
-    ]
+    return [(episodes.part(fold != one), episodes.part(fold == one)) for one in range(fold.max() + 1)]
 
 
 def tightened(problem: Problem, margins: FloatArray) -> tuple[AtMost, ...]:

@@ -8,14 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import stats
+import scipy  # its parts are loaded when first used
 
 from checkrein.base.arrays import FloatArray, require_counts
 from checkrein.base.errors import ArgumentError, DivergenceError, EndlessPolicyError
 from checkrein.certification.bounds import Method, method_of
-from checkrein.evaluation.episodes import Episodes
-from checkrein.policies.support import Support
-from checkrein.problem.problem import AtMost, Problem
+from checkrein.policies import Support
+from checkrein.problem import AtMost, Episodes, Problem
 from checkrein.protocols import Policy
 from checkrein.selection.folds import parts_of, require_folds, tightened
 
@@ -76,7 +75,7 @@ def choose_margins(
     tries = 1 + (usual if adjustments is None else adjustments)
     share = (1 - confidence) / problem.n_constraints
     ratio = held_out / len(Episodes.of(problem))  # what is measured here errs, too, by as much as these are fewer
-    width = float(stats.norm.ppf(1 - share) + stats.norm.ppf(POWER) * np.sqrt(1 + ratio))
+    width = float(scipy.stats.norm.ppf(1 - share) + scipy.stats.norm.ppf(POWER) * np.sqrt(1 + ratio))
     parts = parts_of(problem, folds, seed)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
     trials: list[_Trial] = []

@@ -1,13 +1,12 @@
 """Episodes: the rows of a log by episode and step, kept flat."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from checkrein.base.arrays import Array, BoolArray, FloatArray, IntArray
 from checkrein.base.errors import DataError
-from checkrein.policies.policies import probabilities_of
 from checkrein.problem.problem import Problem
 from checkrein.protocols import Policy
 
@@ -22,7 +21,6 @@ class Episodes:
     states: Array  # (n, ...)
     actions: IntArray  # (n,)
     next_states: Array  # (n, ...)
-    costs: FloatArray  # (n, 1 + m) signed as in the problem
     terminals: BoolArray  # (n,)
     next_observed: BoolArray  # (n,)
     rows: IntArray  # (n,) where each row stands in the dataset
@@ -32,6 +30,7 @@ class Episodes:
     weights: FloatArray  # (e,) how much each episode counts
     discount: float
     n_actions: int
+    problem: Problem = field(repr=False)
 
     @classmethod
     def of(cls, problem: Problem) -> "Episodes":
@@ -61,7 +60,6 @@ class Episodes:
             states=dataset.states[rows],
             actions=dataset.actions[rows],
             next_states=dataset.next_states[rows],
-            costs=problem.signed_costs(dataset)[rows],
             terminals=dataset.terminals[rows],
             next_observed=dataset.next_observed[rows],
             rows=rows,
@@ -71,7 +69,24 @@ class Episodes:
             weights=weights[begins],
             discount=problem.discount,
             n_actions=dataset.n_actions,
+            problem=problem,
         )
+
+    def costs(self, policy: Policy) -> FloatArray:
+        """(n, 1 + m) for a policy that is not a mixture, signed as in the problem."""
+        if not self.problem.policy_costs:
+            return self.row_costs
+        return self.problem.signed_costs(self.problem.dataset, policy)[self.rows]
+
+    @cached_property
+    def row_costs(self) -> FloatArray:
+        """(n, 1 + m) whoever is valued; zero where a cost depends on the policy."""
+        return self.problem.signed_costs(self.problem.dataset)[self.rows]
+
+    @property
+    def n_values(self) -> int:
+        """The objective and every constraint: 1 + m."""
+        return 1 + self.problem.n_constraints
 
     def __len__(self) -> int:
         return int(self.begins.size)
@@ -132,14 +147,8 @@ class Episodes:
         """(...) the mean of (e, ...) over episodes by their weights."""
         return np.asarray(np.tensordot(self.weights, values, axes=1) / self.weights.sum())
 
-    def problem_of(self, problem: Problem, chosen: BoolArray) -> Problem:
-        """Return the problem these are the episodes of, with the chosen ones (e,) alone."""
+    def part(self, chosen: BoolArray) -> Problem:
+        """Return the problem of the chosen episodes (e,) alone."""
         rows = np.empty(self.rows.size, dtype=bool)
         rows[self.rows] = chosen[self.episode]
-        return replace(problem, dataset=problem.dataset.part(rows))
-
-    def likelihood(self, policy: Policy) -> FloatArray:
-        """(n,) the probability with which a policy takes each logged action."""
-        if self.states.ndim == 1 and (n_states := int(self.states.max()) + 1) < self.states.size:
-            return probabilities_of(policy, np.arange(n_states), self.n_actions)[self.states, self.actions]
-        return probabilities_of(policy, self.states, self.n_actions)[np.arange(self.actions.size), self.actions]
+        return replace(self.problem, dataset=self.problem.dataset.part(rows))

@@ -1,6 +1,5 @@
 from dataclasses import replace
 
-import exportable
 import numpy as np
 import pytest
 
@@ -16,9 +15,10 @@ from checkrein import (
     solve,
 )
 from checkrein.base.errors import ArgumentError, ProblemError
-from checkrein.deploy import averaged_weights, best_member
 from checkrein.functions import LinearQ, TabularQ
-from checkrein.problem.problem import Values
+from checkrein.game import averaged_weights, best_member
+from checkrein.problem import Values
+from deploy import exportable
 from problems import PLAYERS, binding_limits, exact_problem, random_mdp
 
 MDP = random_mdp(3, n_constraints=2, n_states=12)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from scipy.optimize import isotonic_regression
+import scipy  # its parts are loaded when first used
 
 from checkrein.base.arrays import FloatArray
 from checkrein.base.errors import MissingExtraError
@@ -88,7 +88,7 @@ def label_ends(axes: "Axes", labels: Sequence[tuple[str, float, str]], *, apart:
 
 def _rising(values: FloatArray) -> FloatArray:
     """Return the nearest sequence that never falls (least squares)."""
-    return np.asarray(isotonic_regression(values).x)
+    return np.asarray(scipy.optimize.isotonic_regression(values).x)
 
 
 def drawn(figure: "Figure", form: str) -> bytes:

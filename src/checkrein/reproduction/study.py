@@ -1,18 +1,12 @@
 """What a study is, and what it finds: claims, numbers, tables and pictures."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
-
-from joblib import Parallel, delayed  # type: ignore[import-untyped]
-
-from checkrein import Dataset
-from checkrein.data.split import split_episodes
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-T = TypeVar("T")
 Tell = Callable[[str], None]  # told what is under way
 
 
@@ -61,6 +55,7 @@ class Findings:
 
     numbers: everything behind the pictures; arrays and nested mappings of them
     differences: from what it reproduces, each with its reason
+    packages: distributions that the numbers depend on besides checkrein, its dependencies and the study's own
     """
 
     title: str
@@ -69,7 +64,8 @@ class Findings:
     numbers: Mapping[str, Any]
     tables: Sequence[Table] = ()
     pictures: Sequence[Picture] = ()
-    differences: Sequence[str] = field(default=())
+    differences: Sequence[str] = ()
+    packages: Sequence[str] = ()
 
     @property
     def holds(self) -> bool:
@@ -77,10 +73,12 @@ class Findings:
         return all(claim.holds for claim in self.claims)
 
 
+@runtime_checkable
 class Study(Protocol):
     """A frozen dataclass whose fields are the settings; the first line of its docstring says what it is about.
 
-    One with a setting `most_seconds` claims that all of it takes no longer.
+    A package offers one as an entry point of the group `checkrein.studies`. Its module is imported to list it: what is
+    slow to import, or comes with an extra, is imported in `run`.
     """
 
     @classmethod
@@ -93,18 +91,11 @@ class Study(Protocol):
         ...
 
 
-def each(calls: Iterable[Callable[[], T]], *, jobs: int, tell: Tell) -> list[T]:
-    """Make independent calls, several at a time; the results keep their order."""
-    asked = list(calls)
-    found = Parallel(n_jobs=jobs, return_as="generator")(delayed(call)() for call in asked)
-    results = []
-    for number, result in enumerate(found, start=1):
-        tell(f"{number} of {len(asked)}")
-        results.append(result)
-    return results
+@runtime_checkable
+class TimeLimited(Protocol):
+    """A study that claims that all of it takes no longer than its setting `most_seconds`."""
 
-
-def halves(log: Dataset, seed: int) -> tuple[Dataset, Dataset]:
-    """Return half of the episodes to learn from, and the other half to judge by."""
-    mine, held_out = split_episodes(log, holdout=0.5, seed=seed)
-    return mine, cast(Dataset, held_out)
+    @property
+    def most_seconds(self) -> float:
+        """Return the limit, in seconds on two cores."""
+        ...

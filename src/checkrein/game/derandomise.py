@@ -8,9 +8,10 @@ import numpy as np
 from checkrein.base.arrays import FloatArray, frozen
 from checkrein.base.errors import ArgumentError, ProblemError
 from checkrein.functions import LinearQ, TabularQ
-from checkrein.game import Round, Solution
-from checkrein.policies.policies import GreedyPolicy, members_of
-from checkrein.problem.problem import Problem
+from checkrein.game.loop import Round
+from checkrein.game.solution import Solution
+from checkrein.policies import GreedyPolicy, members_of
+from checkrein.problem import Problem
 from checkrein.protocols import Policy
 
 
@@ -48,7 +49,7 @@ def best_member(problem: Problem, solution: Solution, *, tolerance: float = 1e-9
     chosen = next(int(place) for place in order if meets[place] or not meets.any())
     best = found[chosen]
     values = problem.named(best.values)
-    objective = problem.objective
+    objective = problem.objective_name
     price = 0.0 if objective is None else best.values.objective - solution.values[objective]
     return Derandomised(
         policy=best.policy,
@@ -132,9 +133,9 @@ def _explain(problem: Problem, solution: Solution, best: Round, *, price: float,
     if not meets:
         stands = f"By estimate no single policy found meets every limit; that of round {best.index} comes closest"
     text = f"{stands}: {limits or 'there are none'}."
-    if problem.objective is None:
+    if problem.objective_name is None:
         return text
     more = "more" if price >= 0 else "less"
-    mixture = solution.values[problem.objective]
+    mixture = solution.values[problem.objective_name]
     its = f"Its {problem.objective} is {best.values.objective:.6g}"
     return f"{text} {its}, {abs(price):.6g} {more} than the mixture's {mixture:.6g}."

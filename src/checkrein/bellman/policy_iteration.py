@@ -1,0 +1,62 @@
+"""Policy iteration: evaluate in closed form and improve, until the policy stands still."""
+
+import hashlib
+from collections.abc import Callable
+
+import numpy as np
+
+from checkrein.base.arrays import Array, FloatArray
+from checkrein.bellman.iteration import MAX_ITERATIONS, SETTLED, change_of
+from checkrein.bellman.targets import Targets, followed_by
+from checkrein.bellman.termination import require_all_end
+from checkrein.problem import Problem
+from checkrein.protocols import ActionMask, Backup, Dynamics, Policy, QFunction
+
+
+def policy_iteration(
+    problem: Problem,
+    dynamics: Dynamics,
+    targets: Targets,
+    backup: Backup,
+    support: ActionMask,
+    *,
+    start: Policy | None,
+    max_iterations: int = MAX_ITERATIONS,
+) -> tuple[QFunction, bool]:
+    """Evaluate and improve until the policy stands still (Algorithm 6 of the paper): a fixed point of FQI.
+
+    targets: of improvement by this backup. Returns the last Q, and whether it stood still (with features it may
+    circle).
+    """
+    next_states = problem.transitions.next_states
+    finite = problem.transitions.n_states is not None
+    probes = problem.once("distinct next states", lambda: np.unique(next_states) if finite else next_states)
+    if problem.discount == 1:
+        require_all_end(problem, support)
+    immediate_cost = targets(None)
+
+    def evaluate(policy: Policy) -> QFunction:
+        followed = followed_by(problem, policy, support)
+        return dynamics.evaluate(immediate_cost, followed, require_contraction=problem.discount == 1)
+
+    if start is None:
+        q = dynamics.evaluate(immediate_cost, _stop(problem), require_contraction=False)
+    else:
+        q = evaluate(start)
+    seen: set[bytes] = set()
+    previous = b""
+    for _ in range(max_iterations):
+        policy = backup.policy(q)
+        chosen = hashlib.blake2b(policy.probabilities(probes).tobytes()).digest()
+        if chosen in seen:
+            return q, chosen == previous
+        seen.add(chosen)
+        improved = evaluate(policy)
+        if change_of(improved(probes), q(probes)) <= SETTLED:
+            return improved, True
+        q, previous = improved, chosen
+    return q, False
+
+
+def _stop(problem: Problem) -> Callable[[Array], FloatArray]:
+    return lambda states: np.zeros((len(states), problem.transitions.n_actions))

@@ -1,0 +1,77 @@
+"""Costs: what is summed over an episode, row by row, for the policy that is valued."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from checkrein.base.arrays import FloatArray
+from checkrein.base.errors import ArgumentError, ProblemError
+from checkrein.base.storage import storable
+from checkrein.data.dataset import Dataset
+from checkrein.protocols import BoundedCost, Cost, Policy, RowCost
+
+
+@storable
+@dataclass(frozen=True)
+class LoggedCost:
+    """A column of the log: what a row cost, whoever is valued."""
+
+    name: str
+
+    def per_row(self, transitions: Dataset) -> FloatArray:
+        """(n,)"""  # noqa: D400, D415
+        return transitions.cost(self.name)
+
+    def per_step(self, transitions: Dataset, policy: Policy) -> FloatArray:  # noqa: ARG002
+        """(n,)"""  # noqa: D400, D415
+        return self.per_row(transitions)
+
+    def step_range(self, dataset: Dataset) -> tuple[float, float]:
+        """Return the lowest and the highest that a logged step cost."""
+        lowest, highest = dataset.cost_range()
+        at = dataset.cost_names.index(self.name)
+        return float(lowest[at]), float(highest[at])
+
+
+def cost_of(cost: str | Cost, dataset: Dataset) -> Cost:
+    """Return a column of the log by its name, or the cost itself."""
+    if not isinstance(cost, str):
+        return cost
+    if cost not in dataset.cost_names:
+        raise ProblemError(f"no cost is called {cost!r}: the dataset has {', '.join(dataset.cost_names)}")
+    return LoggedCost(cost)
+
+
+def name_of(cost: str | Cost) -> str:
+    """Return what a cost is called: its column, or its class."""
+    if isinstance(cost, str):
+        return cost
+    if not isinstance(cost, Cost):
+        raise ProblemError(f"{cost!r} is not a cost: give a column's name, or an object with per_step(rows, policy)")
+    return type(cost).__name__
+
+
+def per_step(cost: Cost, transitions: Dataset, policy: Policy) -> FloatArray:
+    """(n,) what each row costs under a policy (not a mixture: each member has its own), checked."""
+    steps = np.asarray(cost.per_step(transitions, policy), dtype=np.float64)
+    if steps.shape != (len(transitions),) or not np.isfinite(steps).all():
+        wrong = f"shape {steps.shape}" if steps.shape != (len(transitions),) else "values that are not finite"
+        raise ArgumentError(f"per_step of {name_of(cost)} has {wrong}: it must be one number for each of the rows")
+    return steps
+
+
+def step_range(cost: Cost, dataset: Dataset, policy: Policy | None) -> tuple[float, float]:
+    """Return the least and the largest that a step can cost: as the cost says, else as the rows of a log show.
+
+    Without a policy, a cost that depends on it says nothing unless it declares its range.
+    """
+    if isinstance(cost, BoundedCost):
+        low, high = cost.step_range(dataset)
+        return float(low), float(high)
+    if isinstance(cost, RowCost):
+        steps = np.asarray(cost.per_row(dataset), dtype=np.float64)
+    elif policy is not None:
+        steps = per_step(cost, dataset, policy)
+    else:
+        return 0.0, 0.0
+    return float(steps.min()), float(steps.max())

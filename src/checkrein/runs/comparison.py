@@ -1,0 +1,63 @@
+"""The policies that a report compares, valued on the part that was learned from and on the other."""
+
+import numpy as np
+
+from checkrein.base.errors import DivergenceError, EndlessPolicyError
+from checkrein.best_response import FQI
+from checkrein.certification.bounds import BootstrapFQE
+from checkrein.evaluation import FQE
+from checkrein.policies import behavior_policy
+from checkrein.problem import Problem, Values
+from checkrein.protocols import Policy
+from checkrein.report.summary import BEHAVIOR, LEARNED, SINGLE_POLICY, UNCONSTRAINED, Judged
+from checkrein.runs.players import Players, functions_of
+from checkrein.runs.prepare import Prepared
+
+
+def compare(
+    prepared: Prepared, players: Players, *, learned: Policy, single: Policy, trouble: list[str]
+) -> dict[str, Judged]:
+    """Value the learned policy beside behavior, what could be reached without limits, and the best single policy.
+
+    trouble: what could not be done is added to it
+    """
+    compared = {
+        LEARNED: learned,
+        BEHAVIOR: behavior_policy(prepared.problem.transitions),
+        UNCONSTRAINED: _unconstrained(prepared, players.best_response, trouble),
+        SINGLE_POLICY: single,
+    }
+    return {
+        name: _judge(prepared, policy, players.evaluator, trouble)
+        for name, policy in compared.items()
+        if policy is not None
+    }
+
+
+def _unconstrained(prepared: Prepared, best_response: FQI, trouble: list[str]) -> Policy | None:
+    """Return the policy that minimises the objective alone, if there is one."""
+    problem, seed = prepared.problem, prepared.file.learn.seed
+    try:
+        return best_response(problem, np.zeros(problem.n_constraints), rng=np.random.default_rng(seed))
+    except DivergenceError as reason:
+        trouble.append(f"what could be reached without limits is not known: {reason}")
+        return None
+
+
+def _judge(prepared: Prepared, policy: Policy, evaluate: FQE, trouble: list[str]) -> Judged:
+    """Value a policy on both parts; a part that cannot tell is a warning, and only closed forms tell how sure it is."""
+
+    def value(where: Problem | None) -> Values | None:
+        try:
+            return None if where is None else evaluate(where, policy, rng=np.random.default_rng(seed))
+        except (DivergenceError, EndlessPolicyError) as reason:
+            trouble.append(f"a policy could not be valued on one part of the log: {reason}")
+            return None
+
+    seed = prepared.file.learn.seed
+    learning, held_out = value(prepared.problem), value(prepared.held_out)
+    if held_out is None or prepared.held_out is None or not prepared.file.learn.closed_form:
+        return Judged(learning, held_out)
+    fitted = BootstrapFQE("t", functions_of(prepared.file.learn), evaluate.support)
+    _, errors = fitted.estimate(prepared.held_out, policy, rng=np.random.default_rng(seed))
+    return Judged(learning, held_out, errors)

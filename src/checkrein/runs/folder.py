@@ -1,0 +1,175 @@
+"""RunFolder: every file of a run folder, by name; each is written whole or not at all, and read with clear errors."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import polars as pl
+
+from checkrein.base import storage
+from checkrein.base.errors import DataError, StorageError
+from checkrein.base.storage import storable
+from checkrein.certification import Certificate
+from checkrein.data.encoding import Encoding
+from checkrein.game.checkpoint import POLICIES, POLICY, ROUNDS, SETTINGS, SOLUTION
+from checkrein.policies import load_policy, save_policy
+from checkrein.problem import AtMost
+from checkrein.protocols import Policy
+from checkrein.report.model import Summary
+from checkrein.runs.problem_file import ProblemFile, parse_problem
+
+PROBLEM, RESOLVED = "problem.toml", "problem.npz"  # as the user wrote it, and what it came to
+ENCODING = "encoding.npz"  # absent where states and actions were numbers from the start
+SINGLE = "single.npz"  # the best single policy
+SUMMARY, REPORT = "summary.json", "report.html"
+CERTIFICATE = "certificate.json"
+NEW_CERTIFICATE, SINGLE_CERTIFICATE = "certificate-new.json", "certificate-single.json"
+EVALUATION, CALIBRATION = "evaluation.csv", "calibration.csv"
+EXPORTS = {"json": "policy.json", "onnx": "policy.onnx"}
+PLAYED = (SETTINGS, ROUNDS, POLICIES, SOLUTION, POLICY)  # `solve` writes these itself, so that it can be resumed
+KNOWN = frozenset(
+    {
+        *PLAYED,
+        *(PROBLEM, RESOLVED, ENCODING, SINGLE, SUMMARY, REPORT),
+        *(CERTIFICATE, NEW_CERTIFICATE, SINGLE_CERTIFICATE),
+        *(EVALUATION, CALIBRATION),
+        *EXPORTS.values(),
+    }
+)  # every name that a run folder may hold
+
+T = TypeVar("T")
+
+
+@storable
+@dataclass(frozen=True)
+class Resolved:
+    """What a problem file came to on its log: all that judging the policy on another log must know.
+
+    objective: the name of the cost that is minimised
+    constraints: with the limits that were asked for, not those that learning aimed at
+    log: the key of the log that was learned from; None where its episodes are not known
+    """
+
+    objective: str
+    constraints: tuple[AtMost, ...]
+    log: str | None
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of one run of `checkrein fit`."""
+
+    path: Path
+
+    @property
+    def holds_rounds(self) -> bool:
+        """Whether a run was begun here."""
+        return (self.path / ROUNDS).exists()
+
+    @property
+    def report_file(self) -> Path:
+        """The page."""
+        return self.path / REPORT
+
+    def certificate_file(self, *, own: bool = True, single: bool = False) -> Path:
+        """Return where a certificate belongs.
+
+        own: whether the episodes are of the log that was learned from
+        single: whether it judges the best single policy
+        """
+        return self.path / (SINGLE_CERTIFICATE if single else CERTIFICATE if own else NEW_CERTIFICATE)
+
+    def export_file(self, form: str) -> Path:
+        """Return where the policy for other programs belongs."""
+        return self.path / EXPORTS[form]
+
+    def policy(self, *, single: bool = False) -> Policy:
+        """Read the learned policy; single: the best single policy instead of the mixture."""
+        file = self.path / (SINGLE if single else POLICY)
+        if not file.exists():
+            raise StorageError(
+                f"{self.path} has no {file.name}: it is not the folder of a finished run of `checkrein fit`"
+            )
+        return load_policy(file)
+
+    def encoding(self) -> Encoding | None:
+        """Read what the policy's numbers stand for; None where the log had numbers from the start."""
+        path = self.path / ENCODING
+        return _load(path, Encoding, "an Encoding") if path.exists() else None
+
+    def problem_file(self) -> ProblemFile:
+        """Read the problem file that was learned from."""
+        path = self.path / PROBLEM
+        return parse_problem(self._text(path), path)
+
+    def resolved(self) -> Resolved:
+        """Read what the problem file came to."""
+        path = self._finished(self.path / RESOLVED)
+        return _load(path, Resolved, "the constraints of a run")
+
+    def summary(self) -> Summary:
+        """Read the data that the report is made of."""
+        path = self.path / SUMMARY
+        text = self._text(path)
+        try:
+            return Summary.model_validate(json.loads(text))
+        except ValueError as reason:
+            raise DataError(f"{path} is damaged: {str(reason).splitlines()[0]}") from None
+
+    def certificate(self) -> Certificate:
+        """Read the certificate of the held-out part."""
+        return Certificate.read(self.certificate_file())
+
+    def write_policy(self, single: Policy, encoding: Encoding | None) -> None:
+        """Write the best single policy and what numbers stand for; `solve` has written the mixture."""
+        if encoding is not None:
+            storage.save(encoding, self.path / ENCODING)
+        save_policy(single, self.path / SINGLE)
+
+    def write_problem(self, text: str, resolved: Resolved) -> None:
+        """Write the problem file and what it came to."""
+        _write(self.path / PROBLEM, text)
+        storage.save(resolved, self.path / RESOLVED)
+
+    def write_certificate(self, certificate: Certificate) -> None:
+        """Write the certificate of the held-out part."""
+        certificate.write(self.certificate_file())
+
+    def write_summary(self, summary: Summary) -> None:
+        """Write the data that the report is made of."""
+        _write(self.path / SUMMARY, summary.model_dump_json(indent=1) + "\n")
+
+    def write_report(self, page: str) -> Path:
+        """Write the page, and return where it is."""
+        _write(self.report_file, page)
+        return self.report_file
+
+    def write_evaluation(self, table: pl.DataFrame, calibration: pl.DataFrame | None) -> Path:
+        """Write every estimate, and how well the propensities are calibrated; return where the estimates are."""
+        storage.write_atomically(self.path / EVALUATION, table.write_csv)
+        if calibration is not None:
+            storage.write_atomically(self.path / CALIBRATION, calibration.write_csv)
+        return self.path / EVALUATION
+
+    def _finished(self, path: Path) -> Path:
+        if not path.exists():
+            raise DataError(f"{self.path} holds no finished run: there is no {path.name} in it")
+        return path
+
+    def _text(self, path: Path) -> str:
+        try:
+            return self._finished(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as reason:
+            raise DataError(f"{path} cannot be read: {reason}") from None
+
+
+def _load(path: Path, kind: type[T], words: str) -> T:
+    found: Any = storage.load(path)
+    if not isinstance(found, kind):
+        raise StorageError(f"{path} holds a {type(found).__name__}, not {words}")
+    return found
+
+
+def _write(path: Path, text: str) -> None:
+    storage.write_atomically(path, lambda file: file.write(text.encode()))

@@ -1,0 +1,20 @@
+"""The method of certification that a problem file asks for."""
+
+from dataclasses import replace
+
+from checkrein.base.errors import ArgumentError
+from checkrein.certification.bounds import BootstrapFQE, EpisodeScoreBound, Method, method_of
+from checkrein.problem import Problem
+from checkrein.runs.players import functions_of, light_functions
+from checkrein.runs.problem_file import NO_REFITS, ProblemFile
+
+
+def method_for(file: ProblemFile, problem: Problem) -> Method:
+    """Return the method that a problem file asks for, with its function class."""
+    usual = None if file.learn.closed_form else "dr-studentised"
+    method = method_of(file.certify.method or usual, problem)
+    if isinstance(method, BootstrapFQE):
+        if not file.learn.closed_form:
+            raise ArgumentError(NO_REFITS.format(method=method.name, functions=file.learn.functions))
+        return replace(method, functions=functions_of(file.learn))
+    return replace(method, functions=light_functions(file.learn)) if isinstance(method, EpisodeScoreBound) else method

@@ -1,0 +1,81 @@
+"""The log of a problem file, read with the objective and each constraint as costs."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+from checkrein.base.errors import ProblemError
+from checkrein.data.dataset import Dataset
+from checkrein.data.encoding import Encoding
+from checkrein.logs.formats import Located, located
+from checkrein.logs.formats import read as read_format
+from checkrein.logs.table import Columns, Reading, read_table
+from checkrein.runs.problem_file import ProblemFile
+
+
+def read(file: ProblemFile, folder: Path, encoding: Encoding | None = None) -> Reading:
+    """Read the log with the objective and each constraint as costs, in the units that the user speaks of.
+
+    encoding: of an earlier log, whose numbers for states and actions are to be kept
+    """
+    reading = _read(file, folder, encoding)
+    return replace(reading, dataset=_in_user_units(file, reading.dataset))
+
+
+def _read(file: ProblemFile, folder: Path, encoding: Encoding | None) -> Reading:
+    data, expressions = file.data, {objective_of(file): file.objective.expression}
+    expressions |= {c.name: c.cost or c.name for c in file.constraint}
+    paths = paths_of(file, folder)
+    finite = file.learn.functions == "tabular"
+    if data.is_table:
+        columns = Columns(
+            data.episode or "",
+            data.state or [],
+            data.action or "",
+            expressions,
+            data.step,
+            data.terminal,
+            data.propensity,
+            n_actions=data.n_actions,
+            finite=finite,
+            missing=data.missing,
+            encoding=encoding,
+        )
+        return read_table(paths, columns)
+    dataset = read_format(cast(Located, located(paths[0])), costs=[*expressions.values()], n_actions=data.n_actions)
+    if finite and dataset.n_states is None:
+        raise ProblemError(f"{paths[0]} has no finite states: functions = 'tabular' needs them, use another class")
+    return Reading(dataset.with_costs({name: dataset.cost(cost) for name, cost in expressions.items()}), paths[0], ())
+
+
+def paths_of(file: ProblemFile, folder: Path) -> list[str]:
+    """Return where the log lies, seen from a folder."""
+    paths = [file.data.path] if isinstance(file.data.path, str) else file.data.path
+    return [str(folder / path) if is_file(path) else path for path in paths]
+
+
+def folder_of(file: ProblemFile, folder: Path) -> Path:
+    """Return the folder of the log, or the given one where it is no file."""
+    first = paths_of(file, folder)[0]
+    return Path(first).parent if is_file(first) else folder
+
+
+def is_file(path: str) -> bool:
+    """Say whether a log is a file (or a glob of files), and not something that its format finds elsewhere."""
+    log = located(path)
+    return log is None or log.is_file
+
+
+def objective_of(file: ProblemFile) -> str:
+    """Return the name of the objective's cost, which is always minimised."""
+    return file.objective.label if file.objective.maximize is None else f"minus {file.objective.label}"
+
+
+def _in_user_units(file: ProblemFile, dataset: Dataset) -> Dataset:
+    """Return the log with costs whose discounted sums are what the user speaks of."""
+    factors = {c.name: 1 - file.learn.discount for c in file.constraint if c.per_step}
+    if file.objective.maximize is not None:
+        factors[objective_of(file)] = -1.0
+    if not factors:
+        return dataset
+    return dataset.with_costs({name: factors.get(name, 1.0) * dataset.cost(name) for name in dataset.cost_names})
