@@ -100,6 +100,9 @@ CASES = {
     "frozen features, neural": Case(FrozenFeatures(Polynomial(2), SMALL), VECTORS, of_lines, **NETWORK),
 }
 
+ALIKE = ("neural, finite states", "neural, noisy updates", "ensemble of networks", "frozen features, neural")
+ALIKE += ("trees, few candidates", "ensemble of trees")  # one network and one forest stand for these in quick runs
+
 
 def design_of(case, rows=slice(None), weights=None):
     weights = np.ones(len(case.states[rows])) if weights is None else weights

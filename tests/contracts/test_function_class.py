@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from checkrein.base import storage
-from contracts.classes import ACTIONS, CASES, N_ACTIONS, SCALES, design_of, distance, fit, logged
+from contracts.classes import ACTIONS, ALIKE, CASES, N_ACTIONS, SCALES, design_of, distance, fit, logged
 
 
 def check_what_the_class_can_represent_is_learned(case):
@@ -95,6 +95,12 @@ def case(request):
     return request.param
 
 
+@pytest.fixture(params=[pytest.param(CASES[n], id=n, marks=[pytest.mark.slow] * (n in ALIKE)) for n in CASES])
+def usual(request):
+    """Every class, but in quick runs only one of those that are made alike."""
+    return request.param
+
+
 def test_what_the_class_can_represent_is_learned(case):
     check_what_the_class_can_represent_is_learned(case)
 
@@ -103,34 +109,34 @@ def test_weights_pull(case):
     check_weights_pull(case)
 
 
-def test_weights_equal_repeated_rows(case):
-    check_weights_equal_repeated_rows(case)
+def test_weights_equal_repeated_rows(usual):
+    check_weights_equal_repeated_rows(usual)
 
 
-def test_rows_without_weight_are_as_if_absent(case):
-    check_rows_without_weight_are_as_if_absent(case)
+def test_rows_without_weight_are_as_if_absent(usual):
+    check_rows_without_weight_are_as_if_absent(usual)
 
 
-def test_one_vector_fit_equals_separate_ones(case):
-    check_one_vector_fit_equals_separate_ones(case)
+def test_one_vector_fit_equals_separate_ones(usual):
+    check_one_vector_fit_equals_separate_ones(usual)
 
 
-def test_the_order_of_rows_does_not_matter(case):
-    check_the_order_of_rows_does_not_matter(case)
+def test_the_order_of_rows_does_not_matter(usual):
+    check_the_order_of_rows_does_not_matter(usual)
 
 
-def test_a_rare_cost_keeps_its_mean(case):
-    check_a_rare_cost_keeps_its_mean(case)
+def test_a_rare_cost_keeps_its_mean(usual):
+    check_a_rare_cost_keeps_its_mean(usual)
 
 
-def test_a_fit_from_a_start_is_as_good(case):
-    check_a_fit_from_a_start_is_as_good(case)
+def test_a_fit_from_a_start_is_as_good(usual):
+    check_a_fit_from_a_start_is_as_good(usual)
 
 
-def test_an_action_never_logged_is_no_obstacle(case):
+def test_an_action_never_logged_is_no_obstacle(usual):
     kept = ACTIONS != 1
-    q = fit(case, np.random.default_rng(1).normal(size=(kept.sum(), 1)), kept)
-    assert np.isfinite(q(case.states)).all()
+    q = fit(usual, np.random.default_rng(1).normal(size=(kept.sum(), 1)), kept)
+    assert np.isfinite(q(usual.states)).all()
 
 
 def test_values_hang_on_the_generator_alone(case, tmp_path):
@@ -146,10 +152,10 @@ def test_values_hang_on_the_generator_alone(case, tmp_path):
         assert np.array_equal(storage.load(tmp_path / "q.npz")(case.states), values)
 
 
-def test_a_design_is_used_again_and_again(case):
+def test_a_design_is_used_again_and_again(usual):
     """The second fit of a design owes nothing to the first."""
-    targets, design = logged(case.truth(case.states)), design_of(case)
+    targets, design = logged(usual.truth(usual.states)), design_of(usual)
     rngs = [np.random.default_rng(0) for _ in range(2)]
-    first = design.fit(targets, rng=rngs[0])(case.states)
-    if "freeze" not in repr(case.functions) or "freeze_after=None" in repr(case.functions):
-        assert np.array_equal(design.fit(targets, rng=rngs[1])(case.states), first)
+    first = design.fit(targets, rng=rngs[0])(usual.states)
+    if "freeze" not in repr(usual.functions) or "freeze_after=None" in repr(usual.functions):
+        assert np.array_equal(design.fit(targets, rng=rngs[1])(usual.states), first)
