@@ -59,7 +59,7 @@ def true_values(mdp: TabularMDP, played: Sequence[Round]) -> dict[str, FloatArra
     """Return the exact values of each round's mixture, by cost."""
     each_policy = [mdp.values(one.policy) for one in played]
     return {
-        cost: np.array([one.weights @ [v[cost] for v in each_policy[: one.index]] for one in played])
+        cost: np.array([one.member_weights @ [v[cost] for v in each_policy[: one.index]] for one in played])
         for cost in (GOAL, HOLE)
     }
 

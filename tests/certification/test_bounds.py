@@ -188,7 +188,7 @@ def test_per_decision_weights_of_a_deterministic_policy_vanish_and_nothing_passe
         assert found.estimates[0] < 0.8 * truth
         certificate = certify(policy, log, constraints=[constraint], discount=mdp.discount, method=name)
         assert certificate.verdict == "inconclusive"
-        assert {"effective episodes"} <= {check.name for check in certificate.checks if not check.ok}
+        assert {"effective sample size"} <= {check.name for check in certificate.checks if not check.ok}
 
 
 def test_a_sum_of_nothing_is_no_evidence_that_costs_are_low():

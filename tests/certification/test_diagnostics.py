@@ -63,10 +63,10 @@ def test_decisions_that_were_logged_too_seldom_forbid_a_pass():
 
 def test_an_episode_that_makes_most_of_the_variance_forbids_a_pass():
     log = coin_log(200, costs=1e-3 * np.random.default_rng(0).random(200) + 1.0 * (np.arange(200) == 5))
-    refused("deciding episodes", judged(coin(0.5), log, harm(5.0)))
+    refused("influence concentration", judged(coin(0.5), log, harm(5.0)))
     weights = np.where(np.arange(400) == np.argmax(LOG.cost("harm")), 60.0, 1.0)
     heavy = rows_of(LOG, weights=weights, initial_states=None, initial_weights=None)
-    refused("deciding episodes", judged(coin(0.5), heavy, harm(5.0)))
+    refused("influence concentration", judged(coin(0.5), heavy, harm(5.0)))
 
 
 @pytest.mark.parametrize("features", [Polynomial(1), Rays()], ids=["with a constant", "without"])
@@ -86,7 +86,7 @@ def test_weights_that_stand_for_few_episodes_forbid_a_pass():
     steep = graph.constant_policy(mdp, 0.95)
     constraint = AtMost("upper", 50.0)
     found = judged(steep, log, constraint, discount=mdp.discount, method="dr-t")
-    refused("effective episodes", found)
+    refused("effective sample size", found)
     assert judged(steep, log, constraint, discount=mdp.discount).verdict == "pass"  # refits need no weights
 
 

@@ -15,10 +15,10 @@ def test_the_lagrangian_of_many_policies_at_many_multipliers():
 def test_floors_grown_round_by_round_are_the_least_lagrangians_over_all_policies():
     rng = np.random.default_rng(0)
     objectives, violations, visited = rng.normal(size=9), rng.normal(size=(9, 2)), rng.random((9, 2))
-    floors = np.zeros(0)
+    before = np.zeros(0)
     for t in range(1, 10):
-        floors = dual_values(floors, objectives[:t], violations[:t], visited[:t])
-        assert floors == pytest.approx(oracles.least_lagrangians(objectives[:t], violations[:t], visited[:t]))
+        before = dual_values(before, objectives[:t], violations[:t], visited[:t])
+        assert before == pytest.approx(oracles.least_lagrangians(objectives[:t], violations[:t], visited[:t]))
 
 
 def test_l_max_in_closed_form_on_both_balls():

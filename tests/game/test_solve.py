@@ -134,13 +134,13 @@ def test_the_lower_bound_holds_against_the_true_optimum_and_the_upper_from_above
 def test_the_mixtures_values_are_those_of_its_members():
     last = run().rounds[-1]
     each = np.array([played.objective for played in run().rounds])
-    assert last.mixture.objective == pytest.approx(last.weights @ each)
+    assert last.mixture.objective == pytest.approx(last.member_weights @ each)
 
 
 def test_uniform_weights_are_the_papers():
     solution = run(learner=ExponentiatedGradient(5.0, 0.1), weighting="uniform", max_rounds=12, tolerance=1e-9)
     assert solution.weighting == "uniform"
-    assert solution.rounds[-1].weights == pytest.approx(np.full(12, 1 / 12))
+    assert solution.rounds[-1].member_weights == pytest.approx(np.full(12, 1 / 12))
 
 
 def test_every_round_is_announced_once():

@@ -20,11 +20,11 @@ from checkrein.policies import Support, members_of, probabilities_of
 from checkrein.problem import Episodes, Problem
 from checkrein.protocols import FunctionClass, Policy
 
-EPISODES = 30  # fewer, or as much as fewer of equal influence, say little of a spread
+EPISODES = 30  # an effective sample size below says little of a spread
 UNSUPPORTED = 0.001  # share of visits to what the held-out episodes never show
 FEW, RARE = 5, 0.01  # share of visits to pairs that they show fewer than so many times
 DOMINANT = 0.1  # share of a single episode in all weights
-EFFECTIVE = 100  # episodes of equal weight that the weighed ones stand for
+EFFECTIVE = 100  # sample size of weighted episodes that a bound needs
 FAR = 2.5  # standard errors of a mean weight from one
 CLIPPED = 3.0  # standard deviations of a feature: beyond, single rows would decide
 ROUNDED = 1e-9  # a mean weight this close to one is one
@@ -82,7 +82,7 @@ def diagnose(problem: Problem, policy: Policy, method: Method, rng: np.random.Ge
 
 def like_episodes(problem: Problem, policy: Policy, method: Method, checks: list[Check]) -> float:
     """Count the episodes that would have shown what the policy's do: by their weights, or by its rarest pair."""
-    effective = [check.value for check in checks if check.name == "effective episodes"]
+    effective = [check.value for check in checks if check.name == "effective sample size"]
     count = float(len(Episodes.of(problem)))
     if effective or problem.dataset.n_states is None:
         return effective[0] if effective else count
@@ -91,10 +91,10 @@ def like_episodes(problem: Problem, policy: Policy, method: Method, checks: list
     except (DivergenceError, EndlessPolicyError):
         return count
     _, place = np.unique(occupancy.states * problem.dataset.n_actions + occupancy.actions, return_inverse=True)
-    often, logged = np.bincount(place, occupancy.occupancy), np.zeros(place.max() + 1)
+    expected, logged = np.bincount(place, occupancy.occupancy), np.zeros(place.max() + 1)
     np.maximum.at(logged, place, occupancy.counts)  # members of a mixture come to the same pairs
-    shown = (often > 0) & (logged > 0)
-    return float((logged[shown] / often[shown]).min(initial=count))
+    shown = (expected > 0) & (logged > 0)
+    return float((logged[shown] / expected[shown]).min(initial=count))
 
 
 def zero_variance(
@@ -156,9 +156,9 @@ def enough_episodes(problem: Problem) -> Check:
 
 
 def _effective(effective: float) -> Check:
-    words = f"weighed by how likely the policy makes them, the episodes stand for {effective:.1f} of equal weight"
+    words = f"weighted by how likely the policy makes them, the episodes are worth {effective:.1f} of its own"
     advice = "few logged episodes are like the policy's: choose a policy closer to behavior, or refit FQE (fqe-...)"
-    return _at_least("effective episodes", effective, EFFECTIVE, words, advice)
+    return _at_least("effective sample size", effective, EFFECTIVE, words, advice)
 
 
 def _largest(largest: float) -> Check:
@@ -228,9 +228,9 @@ def influence_concentration(influence: FloatArray, needed: float = EPISODES) -> 
     fourth = (squares**2).sum(axis=0)
     count = np.divide(squares.sum(axis=0) ** 2, fourth, out=np.full(fourth.shape, np.inf), where=fourth > 0)
     least = min(float(count.min(initial=np.inf)), float(len(influence)))
-    words = f"a bound's spread rests on as much as {least:.0f} episodes of equal influence"
+    words = f"a bound's spread rests on an effective sample size of {least:.0f} episodes"
     advice = "hold out more episodes, or raise the support rule"
-    return _at_least("deciding episodes", least, needed, words, advice)
+    return _at_least("influence concentration", least, needed, words, advice)
 
 
 def _parts(

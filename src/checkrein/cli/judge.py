@@ -100,13 +100,13 @@ def certify(
 
 def show_estimates(found: "Estimates") -> None:
     """Print a row per estimator and a column per cost, then who disagrees."""
-    table = Table("estimator", *(escape(cost) for cost in found.costs), "effective episodes")
+    table = Table("estimator", *(escape(cost) for cost in found.costs), "effective sample size")
     rows = found.table()
     notes = []
     for name in found.by_name:
         mine = rows.filter(rows["estimator"] == name)
         cells = [_interval(*row) for row in mine.select("value", "low", "high").iter_rows()]
-        effective = mine["effective_episodes"][0]
+        effective = mine["effective_sample_size"][0]
         table.add_row(name, *cells, "" if effective is None else f"{effective:,.0f}")
         notes += [f"{name}: {mine['note'][0]}"] if mine["note"][0] else []
     console.print(table)

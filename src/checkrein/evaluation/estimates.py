@@ -99,7 +99,7 @@ class Estimates:
                 (name, cost, estimate.values[i], errors[i], low[i], high[i], *_of_weights(estimate))
                 for i, cost in enumerate(self.costs)
             ]
-        floats = ["value", "standard_error", "low", "high", "effective_episodes", "largest_share"]
+        floats = ["value", "standard_error", "low", "high", "effective_sample_size", "largest_share"]
         words = dict.fromkeys(["estimator", "cost"], pl.String)
         schema = {**words, **dict.fromkeys(floats, pl.Float64), "note": pl.String}
         table = pl.DataFrame(rows, schema=schema, orient="row")

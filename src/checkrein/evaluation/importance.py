@@ -41,7 +41,7 @@ def importance_weights(problem: Problem, policy: Policy, propensities: Propensit
         ]
         return np.asarray(sum(parts))
 
-    return problem.once(("ratios", policy, propensities), weigh)
+    return problem.once(("importance weights", policy, propensities), weigh)
 
 
 def expected_costs(problem: Problem, policy: Policy, propensities: Propensities | None) -> FloatArray:

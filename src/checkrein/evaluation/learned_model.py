@@ -16,7 +16,10 @@ from checkrein.problem import Problem, Values
 from checkrein.protocols import ActionMask, Policy, QFunction
 
 if TYPE_CHECKING:
-    from checkrein.evaluation.transition_model import World
+    pass
+
+if TYPE_CHECKING:
+    from checkrein.evaluation.transition_model import TransitionModel
 
 CHUNK = 1 << 14  # rollouts at once
 NUMBERS = 1 << 23  # that the outputs of a chunk may hold
@@ -63,7 +66,7 @@ class LearnedModel:
 
     def __call__(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> Values:
         """Estimate what the policy would incur from the logged initial states."""
-        self._world(problem)  # says which states it is not for
+        self._fitted_model(problem)  # says which states it is not for
         starts = self._starts(problem, rng)
         seed = int(rng.integers(2**63 - 1))  # the same chance for all members
         mean = np.zeros(1 + problem.n_constraints)
@@ -81,12 +84,12 @@ class LearnedModel:
         return RolloutQ(self._rollouts(problem, policy), self.futures, int(rng.integers(2**63 - 1)))
 
     def _rollouts(self, problem: Problem, policy: Policy) -> "Rollouts":
-        world = self._world(problem)
+        model = self._fitted_model(problem)
         horizon = self.horizon or default_iterations(problem, LONGEST)
         evidence = self.support.of(problem)
-        return Rollouts(world, policy, evidence, problem.worst(), problem.discount, horizon, self.noise, self.threads)
+        return Rollouts(model, policy, evidence, problem.worst(), problem.discount, horizon, self.noise, self.threads)
 
-    def _world(self, problem: Problem) -> "World":
+    def _fitted_model(self, problem: Problem) -> "TransitionModel":
         """Return the dynamics of a problem, fitted once."""
         rows = problem.transitions
         if problem.policy_costs:
@@ -102,8 +105,8 @@ class LearnedModel:
                 "use FQE(Neural(...)), or features of them"
             )
         schedule = Schedule(self.hidden, self.epochs, self.batch, self.rate, self.patience, self.seed, self.threads)
-        world = import_networks("a learned model", "checkrein.evaluation.transition_model")
-        return problem.once(("learned model", schedule), lambda: world.fit(problem, schedule))
+        model = import_networks("a learned model", "checkrein.evaluation.transition_model")
+        return problem.once(("learned model", schedule), lambda: model.fit(problem, schedule))
 
     def _starts(self, problem: Problem, rng: np.random.Generator) -> Array:
         """(r, d) the initial states, each as often as it weighs, rounded up or down by chance."""
@@ -115,9 +118,9 @@ class LearnedModel:
 
 @dataclass(frozen=True, eq=False)
 class Rollouts:
-    """Follows a policy through a world; the probability of having ended is carried as a weight, not drawn."""
+    """Follows a policy through a model; the probability of having ended is carried as a weight, not drawn."""
 
-    world: "World"
+    model: "TransitionModel"
     policy: Policy
     evidence: ActionMask
     worst: FloatArray  # (k,)
@@ -129,7 +132,7 @@ class Rollouts:
     @property
     def chunk(self) -> int:
         """How many may go on at once."""
-        return max(1, min(CHUNK, NUMBERS // self.world.centre.size))
+        return max(1, min(CHUNK, NUMBERS // self.model.centre.size))
 
     def __call__(
         self, states: Array, actions: IntArray | None, streams: IntArray, rng: np.random.Generator
@@ -138,12 +141,12 @@ class Rollouts:
 
         Each step pays its mean over the policy's actions, one of which is then followed.
         """
-        n_actions, d = self.world.deviation.shape
+        n_actions, d = self.model.deviation.shape
         sums, weights, going = np.zeros((len(states), self.worst.size)), np.ones(len(states)), np.arange(len(states))
         states = np.asarray(states, dtype=np.float64)
         with import_networks("a learned model").threads(self.threads):
             for step in range(self.horizon):
-                moves, costs, ends = self.world(states)
+                moves, costs, ends = self.model(states)
                 if step == 0 and actions is not None:
                     probabilities = np.eye(n_actions)[actions]
                 else:
@@ -160,8 +163,8 @@ class Rollouts:
                     break
                 states = states[left] + moves[left, taken]
                 if self.noise:
-                    states += self.world.deviation[taken] * normal[streams[going]]
-                states = self.world.within(states)
+                    states += self.model.deviation[taken] * normal[streams[going]]
+                states = self.model.within(states)
         return sums
 
 
@@ -175,7 +178,7 @@ class RolloutQ:
 
     def __call__(self, states: Array) -> FloatArray:
         """(n, A, k)"""  # noqa: D400, D415
-        n_actions, k = len(self.rollouts.world.centre), self.rollouts.worst.size
+        n_actions, k = len(self.rollouts.model.centre), self.rollouts.worst.size
         each = n_actions * self.futures
         step = max(1, self.rollouts.chunk // each)
         values = np.empty((len(states), n_actions, k))

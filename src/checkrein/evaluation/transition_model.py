@@ -1,4 +1,4 @@
-"""A world learned from feature vectors, in torch: one network for where actions lead, at what cost, to what end."""
+"""Dynamics learned from feature vectors, in torch: one network for where actions lead, at what cost, to what end."""
 
 import math
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ NEVER = 1e-9  # the least probability of an end, and of going on
 
 
 @dataclass(frozen=True, eq=False)
-class World:
+class TransitionModel:
     """What the log says of each action: where it leads, at what cost, and whether it ends there."""
 
     shape: Architecture
@@ -55,7 +55,7 @@ class World:
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """What a world is learned from, in units in which every error is about 1 before anything is learned."""
+    """What a model is learned from, in units in which every error is about 1 before anything is learned."""
 
     rows: Rows
     targets: Tensor  # (n, d + k + 1)
@@ -90,7 +90,7 @@ class Lesson:
         return error
 
 
-def fit(problem: Problem, settings: Schedule) -> World:
+def fit(problem: Problem, settings: Schedule) -> TransitionModel:
     """Train one network on all rows but those that say when to stop; then let each action be right on average."""
     rows = problem.transitions
     states = np.asarray(rows.states, dtype=np.float64)
@@ -126,7 +126,7 @@ def fit(problem: Problem, settings: Schedule) -> World:
     squares, weights = (errors - shift[rows.actions])[judged, :d] ** 2, counted[judged, :d]
     variance = _by_action(squares, weights, rows.actions[judged], rows.n_actions, _mean(squares, weights))
     seen = np.concatenate([states, rows.next_states[moved], rows.initial_states])
-    return World(
+    return TransitionModel(
         shape,
         scaling,
         [parameter.detach() for parameter in training.parameters],

@@ -18,16 +18,16 @@ def upper(objective: float, violation: FloatArray, worst_multipliers: FloatArray
     return float(objective + worst_multipliers @ violation)
 
 
-def dual_values(floors: FloatArray, objectives: FloatArray, violations: FloatArray, visited: FloatArray) -> FloatArray:
+def dual_values(before: FloatArray, objectives: FloatArray, violations: FloatArray, visited: FloatArray) -> FloatArray:
     """(t,) the least Lagrangian that any of t policies has at each of the t multipliers visited.
 
     A best response was sought at each of them, so each is a lower bound on the game's value: L_min is the largest.
     Where best responses are noisy, a policy found elsewhere may be the better answer; taking the least over all of
     them keeps the bound honest, and the gap from ever being negative.
 
-    floors: (t - 1,) the same before the newest policy and the newest multipliers; objectives: (t,);
+    before: (t - 1,) the same before the newest policy and the newest multipliers; objectives: (t,);
     violations, visited: (t, m)
     """
     newest_policy = lagrangian(objectives[-1:], violations[-1:], visited[:-1])[:, 0]
     newest_multipliers = lagrangian(objectives, violations, visited[-1]).min()
-    return np.append(np.minimum(floors, newest_policy), newest_multipliers)
+    return np.append(np.minimum(before, newest_policy), newest_multipliers)

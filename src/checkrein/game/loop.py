@@ -39,7 +39,7 @@ class Round:
     lower: float  # L_min
     upper: float  # L_max of the mixture
     weighting: str  # of the mixture: uniform, or that of the linear program
-    weights: FloatArray  # (index,) of the mixture, over the policies of all rounds
+    member_weights: FloatArray  # (index,) of the mixture, over the policies of all rounds
     mixture: Values
     played_objective: float  # of the mixture: as `objective`, of the round's policy
     price: FloatArray  # (m,) the multipliers visited with the best lower bound
@@ -101,7 +101,7 @@ def rounds(
             play = Play(multipliers, answer, evaluator(problem, answer, rng=generators[1]))
         policy = play.policy
         violation = play.values.constraints - problem.limits
-        played = table.add(play, violation, objective=not feasibility, settle=index >= len(known))
+        played = table.add(play, violation, objective=not feasibility, solve_program=index >= len(known))
         yield played
         state = learner.update(state, played)
 
@@ -114,22 +114,22 @@ class _Table:
         self.plays: list[Play] = []
         self.objectives: list[float] = []  # as played: zero where only feasibility is asked for
         self.violations: list[FloatArray] = []
-        self.floors: FloatArray = np.zeros(0)
+        self.dual_values: FloatArray = np.zeros(0)
         self.distinct: dict[bytes, int] = {}  # equal values are interchangeable: the program sees each once
         self.program: FloatArray = np.zeros(0)  # its weights
         self.stale = False  # whether there are some that the program has not seen
 
-    def add(self, play: Play, violation: FloatArray, *, objective: bool, settle: bool) -> Round:
+    def add(self, play: Play, violation: FloatArray, *, objective: bool, solve_program: bool) -> Round:
         """Take in a play; the program is solved where `settle` says so, and always sees all."""
         self.plays.append(play)
         self.objectives.append(play.values.objective if objective else 0.0)
         self.violations.append(violation)
         objectives, violations = np.array(self.objectives), np.array(self.violations)
         visited = np.array([p.multipliers for p in self.plays])
-        self.floors = dual_values(self.floors, objectives, violations, visited)
+        self.dual_values = dual_values(self.dual_values, objectives, violations, visited)
         worth = {
             name: (self._upper(weights, objectives, violations), weights)
-            for name, weights in self._mixtures(objectives, violations, settle)
+            for name, weights in self._mixtures(objectives, violations, solve_program)
         }
         name = min(worth, key=lambda key: worth[key][0])
         top, weights = worth[name]
@@ -141,13 +141,13 @@ class _Table:
             values=play.values,
             objective=self.objectives[-1],
             violation=frozen(violation),
-            lower=float(self.floors.max()),
+            lower=float(self.dual_values.max()),
             upper=top,
             weighting=name,
-            weights=frozen(weights),
+            member_weights=frozen(weights),
             mixture=Values(float(weights @ [p.values.objective for p in self.plays]), frozen(constraints)),
             played_objective=float(weights @ objectives),
-            price=self.plays[int(np.argmax(self.floors))].multipliers,
+            price=self.plays[int(np.argmax(self.dual_values))].multipliers,
         )
 
     def _upper(self, weights: FloatArray, objectives: FloatArray, violations: FloatArray) -> float:
@@ -155,7 +155,7 @@ class _Table:
         return upper(float(weights @ objectives), violation, self.learner.worst_multipliers(violation))
 
     def _mixtures(
-        self, objectives: FloatArray, violations: FloatArray, settle: bool
+        self, objectives: FloatArray, violations: FloatArray, solve_program: bool
     ) -> Iterator[tuple[str, FloatArray]]:
         yield "uniform", np.full(objectives.size, 1.0 / objectives.size)
         if self.weighting == "best" and np.isfinite(objectives).all() and np.isfinite(violations).all():
@@ -164,7 +164,7 @@ class _Table:
             self.stale |= (
                 self.distinct.setdefault(np.append(objectives[-1], violations[-1]).tobytes(), newest) == newest
             )
-            if settle:
+            if solve_program:
                 self._solve_program(objectives, violations)
                 yield "linear program", self.program
 

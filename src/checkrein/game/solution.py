@@ -45,7 +45,7 @@ class Solution:
 
 def mixture_of(rounds: Sequence[Round]) -> MixturePolicy:
     """Return the mixture that the last round stands for, without members of no weight."""
-    weights = rounds[-1].weights
+    weights = rounds[-1].member_weights
     kept = np.flatnonzero(weights).tolist()
     return MixturePolicy(tuple(rounds[i].policy for i in kept), weights[kept])
 

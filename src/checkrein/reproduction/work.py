@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from checkrein.engine import Joblib
 from checkrein.reproduction.study import Tell
 
 if TYPE_CHECKING:
@@ -13,15 +14,15 @@ T = TypeVar("T")
 
 def each(calls: Iterable[Callable[[], T]], *, jobs: int, tell: Tell) -> list[T]:
     """Make independent calls, several at a time; the results keep their order."""
-    from joblib import Parallel, delayed  # type: ignore[import-untyped]  # noqa: PLC0415
-
-    asked = list(calls)
-    found = Parallel(n_jobs=jobs, return_as="generator")(delayed(call)() for call in asked)
-    results = []
-    for number, result in enumerate(found, start=1):
+    asked, results = list(calls), []
+    for number, result in enumerate(Joblib(jobs).map(_made, asked), start=1):
         tell(f"{number} of {len(asked)}")
         results.append(result)
     return results
+
+
+def _made(call: Callable[[], T]) -> T:
+    return call()
 
 
 def halves(log: "Dataset", seed: int) -> "tuple[Dataset, Dataset]":

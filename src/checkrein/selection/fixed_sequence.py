@@ -46,7 +46,7 @@ COUNTS = (30.0, 20.0, 10.0, 5.0)  # occurrences in all folds that an action may 
 MARGINS = (12.0, 9.0, 7.0, 6.0, 5.0, 4.0, 3.5, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.0)  # standard errors under the limits
 APART = 0.5  # the least between two: with folds, what is tried ever so often passes once
 USUAL = 4.0  # standard errors of room that a support rule should allow
-DECIDING = 10.0  # episodes of equal influence that a spread must rest on ...
+DECIDING = 10.0  # the effective sample size that a spread must rest on ...
 CLEAR = 5.0  # ... unless so many standard errors lie between an estimate and its limit
 
 
