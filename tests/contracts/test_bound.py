@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from checkrein import AtLeast, AtMost, Dataset, Problem, TabularPolicy
-from checkrein.certification.bounds import METHODS
+from checkrein.certification.bounds import METHODS, EpisodeScoreBound
 
 EPISODES, DISCOUNT = 400, 0.9
 POLICY = TabularPolicy(np.array([[0.4, 0.6], [0.7, 0.3]]))
@@ -18,7 +18,9 @@ TRUTH = np.array([(POLICY.table * mean).sum(axis=1).mean() for mean in MEANS.val
 WIDER_OF_TWO = ("dr-studentised", "pdis-studentised")  # which lie less than half a standard error apart
 BOUNDED = ("bernstein", "betting")  # hold at any size: never narrower than the normal limit, and often far wider
 CASES = {
-    name: replace(method, replicates=400, **({"largest_weight": LARGEST} if method.weighs else {}))
+    name: replace(
+        method, replicates=400, **({"largest_weight": LARGEST} if isinstance(method, EpisodeScoreBound) else {})
+    )
     for name, method in METHODS.items()
 }
 

@@ -17,7 +17,8 @@ from checkrein import (
     save_policy,
 )
 from checkrein.functions.tabular import TabularQ
-from checkrein.policies.support import BehaviorMask, CountMask, RegressedMask, behavior_policy
+from checkrein.policies.behavior import BehaviorMask, RegressedMask, behavior_policy
+from checkrein.policies.support import CountMask
 from problems import random_log
 
 STATES, ACTIONS = 6, 3
