@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check
-# compiled once: that is half of what collecting the tests costs
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2
+# compiled once, which is half of what collecting costs; a file's tests in one process, so that what they share is made once
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist loadfile
 
 .PHONY: help demo test test-all lint check bench clean
 help:

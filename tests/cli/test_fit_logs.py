@@ -28,7 +28,7 @@ def test_a_policy_learned_from_a_table_is_played_in_its_environment(tmp_path):
     (tmp_path / "lake.toml").write_text(
         '[data]\npath = "lake.csv"\nepisode = "episode"\nstep = "step"\nstate = "state"\naction = "action"\n'
         'terminal = "done"\nn_actions = 4\n[objective]\nminimize = "goal"\n'
-        '[[constraint]]\nname = "hole"\nat_most = 0.05\n'
+        '[[constraint]]\nname = "hole"\nat_most = 0.05\n[learn]\nmargin = "none"\n'
     )
     assert checkrein_command("fit", tmp_path / "lake.toml", "--out", tmp_path / "run").code == 0
     done = checkrein_command(

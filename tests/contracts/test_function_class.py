@@ -139,17 +139,17 @@ def test_an_action_never_logged_is_no_obstacle(usual):
     assert np.isfinite(q(usual.states)).all()
 
 
-def test_values_hang_on_the_generator_alone(case, tmp_path):
+def test_values_hang_on_the_generator_alone(usual, tmp_path):
     """And stand alone, and are the same when they were saved."""
     targets = np.random.default_rng(1).normal(size=(len(ACTIONS), 2))
-    q = fit(case, targets)
-    values = q(case.states)
-    assert np.array_equal(values, fit(case, targets)(case.states))
-    assert np.array_equal(values, fit(case, targets, seed=1)(case.states)) != case.random
-    check_values_stand_alone(q, case)
-    if case.stored:
+    q = fit(usual, targets)
+    values = q(usual.states)
+    assert np.array_equal(values, fit(usual, targets)(usual.states))
+    assert np.array_equal(values, fit(usual, targets, seed=1)(usual.states)) != usual.random
+    check_values_stand_alone(q, usual)
+    if usual.stored:
         storage.save(q, tmp_path / "q.npz")
-        assert np.array_equal(storage.load(tmp_path / "q.npz")(case.states), values)
+        assert np.array_equal(storage.load(tmp_path / "q.npz")(usual.states), values)
 
 
 def test_a_design_is_used_again_and_again(usual):

@@ -129,6 +129,7 @@ def test_an_interrupted_run_resumes_to_the_same_result(ward, monkeypatch):
         assert (folder / "cut" / name).read_bytes() == (folder / "run" / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_a_margin_is_chosen_by_few_trees(tmp_path):
     done = fit(tmp_path, TREES, margin="auto", rounds=2)
     assert done.code in (0, 4), done

@@ -197,6 +197,7 @@ def quick(tmp_path_factory):
     return reproduce(replace(RandomCmdps.quick(), runs=1), out, name="random-cmdps", command=""), out
 
 
+@pytest.mark.slow
 def test_a_small_study_writes_every_run(quick):
     _, out = quick
     results = json.loads((out / "results.json").read_text())
