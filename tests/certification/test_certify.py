@@ -48,8 +48,9 @@ def test_a_limit_just_above_the_estimate_is_left_open_and_more_episodes_would_te
 
 @pytest.mark.parametrize("name", ["fqe-studentised", "dr-t", "pdis-studentised"])
 @pytest.mark.parametrize("limit", [0.02, 0.1])
-def test_the_advised_limit_passes_on_the_same_data(limit, name):
-    for seed in range(4):
+@pytest.mark.parametrize("seeds", [1, pytest.param(4, marks=pytest.mark.slow)])
+def test_the_advised_limit_passes_on_the_same_data(limit, name, seeds):
+    for seed in range(seeds):
         log = coin_log(400, seed=seed)
         first = judged(coin(0.4), log, harm(limit), method=name, seed=seed)
         advised = re.search(r"a limit of (\S+) would pass", " ".join(first.advice))[1]

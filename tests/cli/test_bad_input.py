@@ -200,7 +200,7 @@ def any_cell(examples):
     return attempted
 
 
-@pytest.mark.parametrize("examples", [20, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [10, pytest.param(150, marks=pytest.mark.slow)])
 def test_whatever_stands_in_a_cell_there_is_no_traceback(examples, tmp_path):
     any_cell(examples)(tmp_path)
 

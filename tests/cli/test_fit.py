@@ -262,7 +262,9 @@ def test_what_would_mislead_is_a_warning(ward):
     assert "states occur only once" in done.out.replace("\n", " ")
 
 
-@pytest.mark.parametrize("learner", ["exponentiated-gradient", "online-gradient-descent"])
+@pytest.mark.parametrize(
+    "learner", ["exponentiated-gradient", pytest.param("online-gradient-descent", marks=pytest.mark.slow)]
+)
 def test_the_gradient_learners_find_their_way_without_a_bound_or_a_rate(ward, close, learner):
     folder, _ = ward
     settings = 'max_rounds = 300\ntolerance = 0.01\nmargin = "none"\nmin_count = 30'

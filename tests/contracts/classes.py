@@ -101,7 +101,11 @@ CASES = {
 }
 
 ALIKE = ("neural, finite states", "neural, noisy updates", "ensemble of networks", "frozen features, neural")
-ALIKE += ("trees, few candidates", "ensemble of trees")  # one network and one forest stand for these in quick runs
+ALIKE += (
+    "trees, few candidates",
+    "ensemble of trees",
+    "neural, images",
+)  # one network and one forest stand for these in quick runs
 
 
 def design_of(case, rows=slice(None), weights=None):

@@ -99,16 +99,27 @@ def case(request):
     return request.param
 
 
+BY_CHANCE = ("fqi, regressor", "fqi, ensemble", "fqi, network")
+
+
+@pytest.fixture(
+    params=[pytest.param(RESPONSES[n], id=n, marks=[pytest.mark.slow] * (n in BY_CHANCE)) for n in RESPONSES]
+)
+def usual(request):
+    """Every best response, but in quick runs only those that need no long iteration."""
+    return request.param
+
+
 def test_answers_are_best(case):
     check_answers_are_best(case)
 
 
-def test_only_logged_actions_are_taken(case):
-    check_only_logged_actions_are_taken(case)
+def test_only_logged_actions_are_taken(usual):
+    check_only_logged_actions_are_taken(usual)
 
 
-def test_a_start_changes_nothing_but_the_time(case):
-    check_a_start_changes_nothing_but_the_time(case)
+def test_a_start_changes_nothing_but_the_time(usual):
+    check_a_start_changes_nothing_but_the_time(usual)
 
 
 def test_every_price_has_an_answer_of_its_own():

@@ -82,7 +82,7 @@ def check_bounds_are_as_wide_as_alpha_asks(method):
 
 
 def check_less_error_and_fewer_episodes_ask_for_more(method):
-    tight, loose = (bound(method, problem_of(0), alpha) for alpha in (0.3, 0.01))
+    tight, loose = (bound(method, problem_of(0), alpha) for alpha in (0.3, 0.05))
     assert (loose.upper > tight.upper).all()
     assert (loose.lower < tight.lower).all()
     few = bound(method, problem_of(0, episodes=60), 0.1)

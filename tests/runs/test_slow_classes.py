@@ -46,7 +46,7 @@ def fit(folder, learn, *options, run="run", **changes):
 @pytest.fixture(autouse=True, scope="module")
 def few_steps():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("checkrein.runs.players.STEPS", 10)
+        patch.setattr("checkrein.runs.players.STEPS", 5)
         yield
 
 
