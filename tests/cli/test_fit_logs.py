@@ -52,7 +52,7 @@ def test_behavior_is_valued_to_the_end_where_episodes_were_cut_off(tmp_path):
     (tmp_path / "problem.toml").write_text(
         '[data]\npath = "log.csv"\nepisode = "episode"\nstep = "step"\nstate = "state"\naction = "action"\n'
         'terminal = "done"\n[objective]\nminimize = "usage"\n[[constraint]]\nname = "limit"\ncost = "usage"\n'
-        'at_most = "100% of behavior"\n[learn]\ndiscount = 1\n'
+        'at_most = "100% of behavior"\n[learn]\ndiscount = 1\n[certify]\nmethod = "fqe-t"\n'
     )
     done = checkrein_command("fit", tmp_path / "problem.toml", "--out", tmp_path / "run")
     assert done.code == 0, done

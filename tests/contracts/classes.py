@@ -70,7 +70,7 @@ FOREST |= {"columns": RELATED, "weights": RELATED, "order": RELATED}
 NETWORK = {"unexplained": TENTH, "random": True, "columns": RELATED, "weights": RELATED, "order": RELATED}
 NETWORK |= {"absent": 1e-3}
 GROVE = RandomForestRegressor(10, max_features=0.7, bootstrap=False)
-SMALL = Neural((32,), epochs=5, patience=5, batch=128, rate=1e-2)
+SMALL = Neural((32,), epochs=3, patience=3, batch=128, rate=1e-2)
 IMAGES = np.asarray(60 * VECTORS[:, :, None, None].repeat(6, 2).repeat(6, 3) + 120).clip(0, 255).astype(np.uint8)
 CASES = {
     "tabular": Case(Tabular(), FINITE, of_table, closed_form=True),

@@ -5,7 +5,7 @@ import pytest
 
 from contracts.classes import ACTIONS, CASES, N_ACTIONS, design_of, logged
 
-BATCHED = {name: CASES[name] for name in ("neural", "neural, finite states", "neural, noisy updates")}
+BATCHED = {name: CASES[name] for name in ("neural", "neural, noisy updates")}
 
 
 def check_each_model_learns_its_own_targets(case):

@@ -113,6 +113,7 @@ def test_a_method_that_refits_is_refused_for_it(ward):
     assert not (folder / "refitted").exists()
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_resumes_to_the_same_result(ward, monkeypatch):
     folder, learn, _ = ward
 

@@ -89,10 +89,9 @@ def test_more_confidence_asks_for_more_room():
     assert limits[0] < limits[1] < limits[2]
 
 
-@pytest.mark.parametrize("seeds", [8, pytest.param(20, marks=pytest.mark.slow)])
-def test_a_policy_that_was_aimed_passes_far_more_often_than_one_at_the_limit(seeds):
+def test_a_policy_that_was_aimed_passes_far_more_often_than_one_at_the_limit():
     passed = {"aimed": 0, "at the limit": 0}
-    for seed in range(seeds):
+    for seed in range(20):
         whole = coin_problem(800, seed=seed)
         mine, held = split_episodes(whole.dataset, holdout=0.5, seed=seed)
         problem = replace(whole, dataset=mine)
@@ -104,8 +103,8 @@ def test_a_policy_that_was_aimed_passes_far_more_often_than_one_at_the_limit(see
         for name, policy in policies.items():
             judged = certify(policy, held, constraints=whole.constraints, discount=1.0, method=QUICK)
             passed[name] += judged.verdict == "pass"
-    assert passed["aimed"] >= 0.7 * seeds
-    assert passed["at the limit"] <= 0.3 * seeds
+    assert passed["aimed"] >= 14
+    assert passed["at the limit"] <= 6
 
 
 def test_only_parts_of_the_given_episodes_are_learned_from_or_judged_on():
