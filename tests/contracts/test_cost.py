@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from checkrein import FQE, LSTDQ, AtLeast, AtMost, Problem, Tabular, TabularMDP, certify
+from checkrein import FQE, LSTDQ, AtLeast, AtMost, Problem, Tabular, TabularMDP, certify, evaluate
 from checkrein.base import storage
 from checkrein.base.errors import ArgumentError, ProblemError
 from checkrein.base.storage import storable
@@ -139,6 +139,15 @@ def test_a_constraint_on_it_can_be_stored(name, tmp_path):
     constraint = AtMost(COSTS[name][0], 2.0)
     storage.save(constraint, tmp_path / "constraint.npz")
     assert storage.load(tmp_path / "constraint.npz") == constraint
+
+
+@pytest.mark.parametrize("name", COSTS)
+def test_every_estimator_values_it(name):
+    cost, table_of = COSTS[name]
+    found = evaluate(POLICY, LOG, costs=[cost, "c"], discount=DISCOUNT, estimators=["fqe", "pdis", "model", "dr"])
+    truth = truth_of(POLICY, table_of)
+    for estimator, error in (("fqe", 1e-8), ("pdis", 1e-8), ("model", 1e-8), ("dr", 0.05)):
+        assert found.value(estimator, type(cost).__name__) == pytest.approx(truth, rel=error)
 
 
 def test_rows_that_are_merged_keep_the_mean_of_what_is_not_linear():
