@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check
+# compiled once: that is half of what collecting the tests costs
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2
 
 .PHONY: help demo test test-all lint check bench clean
 help:
@@ -30,10 +32,10 @@ demo: $(VENV)/.runtime
 	$(BIN)/checkrein demo --out demo-run
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-all: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2
+	$(PYTEST)
 
 check: lint test
 

@@ -89,7 +89,7 @@ def test_an_hdf5_log_needs_no_columns(tmp_path):
     assert refused.code == 2
     assert "has no finite states" in refused.err
     (tmp_path / "problem.toml").write_text(text.replace('maximize = "reward"', 'maximize = "profit"'))
-    assert "the dataset has reward, cost" in checkrein_command("inspect", tmp_path / "problem.toml").err
+    assert "it has reward, cost" in checkrein_command("inspect", tmp_path / "problem.toml").err
 
 
 def test_a_policy_that_need_not_end_is_one_message_and_leaves_nothing(tmp_path):

@@ -1,0 +1,288 @@
+"""A test of the tests: whoever does one thing wrong is caught by the contract that is about it, and only then."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from checkrein import FQE, FQI, LSPI, GreedyPolicy, MixturePolicy, Support, Tabular, TabularPolicy
+from checkrein.evaluation import ImportanceSampling, TabularModel
+from checkrein.problem.problem import Values
+from contracts import test_best_response as responses
+from contracts import test_bound as bounds
+from contracts import test_closed_form as closed_forms
+from contracts import test_estimator as estimators
+from contracts import test_evaluator as evaluators
+from contracts import test_function_class as classes
+from contracts import test_online_learner as learners
+from contracts import test_policy as policies
+from contracts.classes import CASES
+from problems import rows_of
+
+
+class Wrapped:
+    """Something of the package, but for what a mutant does wrong."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+
+class IgnoresWeights(Wrapped):
+    def design(self, states, actions, weights, *, n_actions):
+        return self.inner.design(states, actions, np.ones_like(weights), n_actions=n_actions)
+
+
+class DropsTheLastRow(Wrapped):
+    def design(self, states, actions, weights, *, n_actions):
+        return DesignWithoutLast(self.inner.design(states[:-1], actions[:-1], weights[:-1], n_actions=n_actions))
+
+
+class DesignWithoutLast(Wrapped):
+    def fit(self, targets, *, rng, start=None):
+        return self.inner.fit(targets[:-1], rng=rng, start=start)
+
+
+class Refits(Wrapped):
+    """A class whose fits are changed afterwards."""
+
+    def __init__(self, inner, change):
+        super().__init__(inner)
+        self.change = change
+
+    def design(self, *args, **kwargs):
+        return ChangedDesign(self.inner.design(*args, **kwargs), self.change)
+
+
+class ChangedDesign(Refits):
+    def fit(self, targets, *, rng, start=None):
+        q = self.inner.fit(targets, rng=rng, start=start)
+        return lambda states: self.change(q(states))
+
+    def dynamics(self, next_states, continuation):
+        return self.inner.dynamics(next_states, self.change(continuation))
+
+
+def of_class(name, mutant):
+    """A case of a function class and its mutant."""
+    return CASES[name], CASES[name]._replace(functions=mutant(CASES[name].functions))
+
+
+@dataclass(frozen=True)
+class AsksOther:
+    """A best response, evaluator, estimator or bound that looks at another problem than it was given."""
+
+    inner: Any
+    change: Any
+
+    def __call__(self, problem, *args, **kwargs):
+        return self.inner(self.change(problem), *args, **kwargs)
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+
+def with_log(change):
+    return lambda problem: replace(problem, dataset=change(problem.dataset))
+
+
+def without_discount(problem):
+    return replace(problem, discount=min(1.0, problem.discount + 0.09))
+
+
+def ends_where_it_was_cut_off(log):
+    last = np.append(log.episodes[1:] != log.episodes[:-1], True)
+    return rows_of(log, terminals=log.terminals | last)
+
+
+def of_even_starts(log):
+    return rows_of(log, initial_weights=np.ones(len(log.initial_states)))
+
+
+def of_even_rows(log):
+    return rows_of(log, weights=np.ones(len(log)))
+
+
+def swaps_costs(evaluator):
+    def swapped(problem, policy, *, rng):
+        found = evaluator(problem, policy, rng=rng)
+        return Values(found.objective, found.constraints[::-1])
+
+    return swapped
+
+
+def swaps_prices(response):
+    return lambda problem, prices, **kwargs: response(problem, prices[::-1], **kwargs)
+
+
+@dataclass(frozen=True)
+class ByFirstStep:
+    """Takes a mixture for the policy of its first step's probabilities."""
+
+    inner: Any
+
+    def __call__(self, problem, policy, *args, **kwargs):
+        if isinstance(policy, MixturePolicy):
+            policy = TabularPolicy(policy.probabilities(np.arange(problem.dataset.n_states)))
+        return self.inner(problem, policy, *args, **kwargs)
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+
+class IgnoresItsState(Wrapped):
+    def multipliers(self, state):
+        return self.inner.multipliers(self.inner.init(3))
+
+
+class FlipsTheSign(Wrapped):
+    def update(self, state, played):
+        return self.inner.update(state, played._replace(violation=-played.violation))
+
+
+class LeavesTheBall(Wrapped):
+    def multipliers(self, state):
+        return 1.5 * self.inner.multipliers(state) + 0.1
+
+
+class WrongSide(Wrapped):
+    def __call__(self, *args, **kwargs):
+        found = self.inner(*args, **kwargs)
+        return found._replace(lower=found.upper, upper=found.lower)
+
+
+class IgnoresAlpha(Wrapped):
+    def __call__(self, problem, policy, *, alpha, rng):
+        return self.inner(problem, policy, alpha=0.1, rng=rng)
+
+
+class ForgetsTheOtherConstraint(Wrapped):
+    def __call__(self, problem, policy, *, alpha, rng):
+        return self.inner(problem, policy, alpha=problem.n_constraints * alpha, rng=rng)
+
+
+FQE_, FQI_ = FQE(Tabular()), FQI(Tabular())
+EVALUATED, ANSWERED = evaluators.Case(FQE_), responses.Case(FQI_)
+PDIS, BOUND = ImportanceSampling(per_decision=True), bounds.CASES["fqe-t"]
+LEARNER = learners.LEARNERS["exponentiated gradient"]
+GREEDY = policies.POLICIES["greedy, supported"]
+LOG_ITSELF = evaluators.check_values_are_those_of_the_log_itself
+
+
+def evaluator(mutant):
+    return EVALUATED, evaluators.Case(mutant)
+
+
+def response(mutant):
+    return ANSWERED, responses.Case(mutant)
+
+
+MUTANTS = {  # a contract's check, who passes it, and who does not
+    "a table that ignores weights": (classes.check_weights_pull, *of_class("tabular", IgnoresWeights)),
+    "trees that ignore weights": (classes.check_weights_pull, *of_class("trees", IgnoresWeights)),
+    "a network that ignores weights": (classes.check_weights_pull, *of_class("neural", IgnoresWeights)),
+    "a network that predicts zero": (
+        classes.check_what_the_class_can_represent_is_learned,
+        *of_class("neural", lambda inner: Refits(inner, np.zeros_like)),
+    ),
+    "trees that predict the mean": (
+        classes.check_what_the_class_can_represent_is_learned,
+        *of_class("trees", lambda inner: Refits(inner, lambda q: np.broadcast_to(q.mean(axis=(0, 1)), q.shape))),
+    ),
+    "a class that swaps two costs": (
+        classes.check_what_the_class_can_represent_is_learned,
+        *of_class("linear, polynomial", lambda inner: Refits(inner, lambda q: q[..., [0, 2, 1]])),
+    ),
+    "a class that drops the last row": (
+        classes.check_rows_without_weight_are_as_if_absent,
+        *of_class("linear, ridge", DropsTheLastRow),
+    ),
+    "a network that drops the last row": (
+        classes.check_rows_without_weight_are_as_if_absent,
+        *of_class("neural", DropsTheLastRow),
+    ),
+    "a closed form that forgets the discount": (
+        closed_forms.check_the_fixed_point_is_where_the_fitted_iteration_stays,
+        *of_class("tabular", lambda inner: Refits(inner, lambda continuation: 0.9 * continuation)),
+    ),
+    "an evaluator that swaps two costs": (LOG_ITSELF, *evaluator(swaps_costs(FQE_))),
+    "an evaluator that forgets the discount": (LOG_ITSELF, *evaluator(AsksOther(FQE_, without_discount))),
+    "an evaluator for whom a cut-off is an end": (
+        LOG_ITSELF,
+        *evaluator(AsksOther(FQE_, with_log(ends_where_it_was_cut_off))),
+    ),
+    "an evaluator that ignores where episodes begin": (
+        LOG_ITSELF,
+        *evaluator(AsksOther(FQE_, with_log(of_even_starts))),
+    ),
+    "a model that ignores weights": (LOG_ITSELF, *evaluator(AsksOther(TabularModel(), with_log(of_even_rows)))),
+    "an evaluator of a mixture's first step": (
+        evaluators.check_a_mixture_follows_one_member_per_episode,
+        *evaluator(ByFirstStep(FQE_)),
+    ),
+    "an evaluator without the support rule": (
+        evaluators.check_what_has_no_evidence_counts_at_its_worst,
+        *evaluator(FQE(Tabular(), support=Support(0, 0))),
+    ),
+    "a best response without the support rule": (
+        responses.check_only_logged_actions_are_taken,
+        *response(FQI(Tabular(), support=Support(0, 0))),
+    ),
+    "a best response that swaps two prices": (responses.check_answers_are_best, *response(swaps_prices(FQI_))),
+    "a best response for whom a cut-off is an end": (
+        responses.check_answers_are_best,
+        *response(AsksOther(LSPI(Tabular()), with_log(ends_where_it_was_cut_off))),
+    ),
+    "a best response that looks one step ahead": (
+        responses.check_answers_are_best,
+        *response(FQI(Tabular(), iterations=1)),
+    ),
+    "a greedy policy without the support rule": (
+        policies.check_probabilities_are_those_of_the_definition,
+        GREEDY,
+        GREEDY._replace(policy=GreedyPolicy(policies.Q)),
+    ),
+    "an estimator of a mixture's first step": (
+        estimators.check_a_mixture_follows_one_member_per_episode,
+        PDIS,
+        ByFirstStep(PDIS),
+    ),
+    "an estimator that forgets the discount": (
+        estimators.check_values_on_a_census_are_exact,
+        PDIS,
+        AsksOther(PDIS, without_discount),
+    ),
+    "a learner that ignores its state": (
+        learners.check_multipliers_find_the_value_of_a_game,
+        LEARNER,
+        IgnoresItsState(LEARNER),
+    ),
+    "a learner that flips the sign of violations": (
+        learners.check_a_violated_constraint_raises_its_multiplier,
+        LEARNER,
+        FlipsTheSign(LEARNER),
+    ),
+    "a learner that leaves its ball": (
+        learners.check_multipliers_stay_in_the_learners_own_ball,
+        LEARNER,
+        LeavesTheBall(LEARNER),
+    ),
+    "bounds on the wrong side": (bounds.check_the_truth_is_inside_as_often_as_promised, BOUND, WrongSide(BOUND)),
+    "bounds that ignore alpha": (bounds.check_bounds_are_as_wide_as_alpha_asks, BOUND, IgnoresAlpha(BOUND)),
+    "bounds that do not share alpha": (
+        bounds.check_bounds_are_as_wide_as_alpha_asks,
+        BOUND,
+        ForgetsTheOtherConstraint(BOUND),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutant_is_caught_and_the_original_is_not(name):
+    check, original, mutant = MUTANTS[name]
+    check(original)
+    with pytest.raises(AssertionError):
+        check(mutant)
