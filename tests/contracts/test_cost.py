@@ -5,10 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from checkrein import FQE, LSTDQ, AtLeast, AtMost, Problem, Tabular, TabularMDP, certify
+from checkrein import FQE, LSTDQ, AtLeast, AtMost, Problem, Tabular, TabularMDP, certify, evaluate
 from checkrein.base import storage
 from checkrein.base.errors import ArgumentError, ProblemError
-from checkrein.base.storage import storable
 from checkrein.evaluation import DoublyRobust, ImportanceSampling, TabularModel, propensities_of
 from checkrein.evaluation.doubly_robust import contributions
 from checkrein.evaluation.fqe import nuisance
@@ -17,34 +16,11 @@ from checkrein.evaluation.refits import Refits
 from checkrein.policies import Support, members_of
 from checkrein.problem import LoggedCost
 from checkrein.protocols import Cost, RowCost
+from contracts.own_costs import Squared, Surprisal
 from contracts.worlds import DISCOUNT, MDP, MIXTURE, OTHER, POLICY, census
 
 LOG = census()
 RNG = np.random.default_rng(0)
-
-
-@storable
-@dataclass(frozen=True)
-class Squared:
-    """A cost of rows that is not linear in a logged one: computed before equal rows are merged."""
-
-    column: str
-
-    def per_row(self, transitions):
-        return transitions.cost(self.column) ** 2
-
-    def per_step(self, transitions, policy):
-        return self.per_row(transitions)
-
-
-@storable
-@dataclass(frozen=True)
-class Surprisal:
-    """A cost of the policy itself: its expectation is the policy's entropy."""
-
-    def per_step(self, transitions, policy):
-        taken = policy.probabilities(transitions.states)[np.arange(len(transitions)), transitions.actions]
-        return -np.log(taken)
 
 
 COSTS = {
@@ -141,11 +117,24 @@ def test_a_constraint_on_it_can_be_stored(name, tmp_path):
     assert storage.load(tmp_path / "constraint.npz") == constraint
 
 
+@pytest.mark.parametrize("name", COSTS)
+def test_every_estimator_values_it(name):
+    cost, table_of = COSTS[name]
+    found = evaluate(POLICY, LOG, costs=[cost, "c"], discount=DISCOUNT, estimators=["fqe", "pdis", "model", "dr"])
+    truth = truth_of(POLICY, table_of)
+    for estimator, error in (("fqe", 1e-8), ("pdis", 1e-8), ("model", 1e-8), ("dr", 0.05)):
+        assert found.value(estimator, type(cost).__name__) == pytest.approx(truth, rel=error)
+
+
+def check_rows_are_merged_after_it_was_computed(cost):
+    log = LOG.with_costs({"noisy": np.where(np.arange(len(LOG)) % 2, 0.0, 2.0)})
+    problem = Problem(log, objective=None, constraints=[AtMost(cost, 1.0)], discount=0.8)
+    wanted = log.weights @ log.cost("noisy") ** 2
+    assert problem.transitions.weights @ problem.costs(POLICY)[:, 1] == pytest.approx(wanted)
+
+
 def test_rows_that_are_merged_keep_the_mean_of_what_is_not_linear():
-    log = LOG.with_costs({"g0": LOG.cost("g0"), "noisy": np.where(np.arange(len(LOG)) % 2, 0.0, 2.0)})
-    problem = Problem(log, objective=None, constraints=[AtMost(Squared("noisy"), 1.0)], discount=0.8)
-    merged, rows = problem.transitions.weights, log.weights
-    assert merged @ problem.row_costs[:, 1] == pytest.approx(rows @ log.cost("noisy") ** 2)
+    check_rows_are_merged_after_it_was_computed(Squared("noisy"))
 
 
 def test_without_evidence_a_cost_counts_at_the_worst_that_it_declares_or_shows():

@@ -7,17 +7,22 @@ import numpy as np
 import pytest
 
 from checkrein import FQE, FQI, LSPI, GreedyPolicy, MixturePolicy, Support, Tabular, TabularPolicy
+from checkrein.bellman.backups import Greedy
 from checkrein.evaluation import ImportanceSampling, TabularModel
-from checkrein.problem.problem import Values
+from checkrein.policies import EveryAction
+from checkrein.problem import Values
+from contracts import test_backup as backups
 from contracts import test_best_response as responses
 from contracts import test_bound as bounds
 from contracts import test_closed_form as closed_forms
+from contracts import test_cost as costs
 from contracts import test_estimator as estimators
 from contracts import test_evaluator as evaluators
 from contracts import test_function_class as classes
 from contracts import test_online_learner as learners
 from contracts import test_policy as policies
 from contracts.classes import CASES
+from contracts.worlds import OTHER, POLICY
 from problems import rows_of
 
 
@@ -29,6 +34,22 @@ class Wrapped:
 
     def __getattr__(self, name):
         return getattr(self.inner, name)
+
+
+class OfAnotherPolicy(costs.Surprisal):
+    def per_step(self, transitions, policy):
+        del policy
+        return super().per_step(transitions, OTHER)
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Squares the mean of equal rows."""
+
+    column: str
+
+    def per_step(self, transitions, policy):
+        return transitions.cost(self.column) ** 2
 
 
 class IgnoresWeights(Wrapped):
@@ -269,6 +290,26 @@ MUTANTS = {  # a contract's check, who passes it, and who does not
         learners.check_multipliers_stay_in_the_learners_own_ball,
         LEARNER,
         LeavesTheBall(LEARNER),
+    ),
+    "a cost that ignores the policy": (
+        lambda cost: costs.check_it_is_certified_at_its_value(cost, costs.COSTS["of the policy"][1], POLICY),
+        costs.Surprisal(),
+        OfAnotherPolicy(),
+    ),
+    "a cost of rows that looks at merged ones": (
+        costs.check_rows_are_merged_after_it_was_computed,
+        costs.Squared("noisy"),
+        Merged("noisy"),
+    ),
+    "a backup without the support rule": (
+        backups.check_no_supported_choice_is_better,
+        Greedy,
+        lambda _, worst: Greedy(EveryAction(3), worst),
+    ),
+    "a backup that hopes where there is no evidence": (
+        backups.check_a_state_without_evidence_is_worth_its_worst,
+        Greedy,
+        lambda mask, _: Greedy(mask, 0.0),
     ),
     "bounds on the wrong side": (bounds.check_the_truth_is_inside_as_often_as_promised, BOUND, WrongSide(BOUND)),
     "bounds that ignore alpha": (bounds.check_bounds_are_as_wide_as_alpha_asks, BOUND, IgnoresAlpha(BOUND)),

@@ -17,8 +17,7 @@ from checkrein import (
     save_policy,
 )
 from checkrein.functions.tabular import TabularQ
-from checkrein.policies.behavior import BehaviorMask, RegressedMask, behavior_policy
-from checkrein.policies.support import CountMask
+from checkrein.policies import BehaviorMask, CountMask, RegressedMask, behavior_policy
 from problems import random_log
 
 STATES, ACTIONS = 6, 3

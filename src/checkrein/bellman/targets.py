@@ -1,7 +1,7 @@
 """Regression targets of evaluation and of improvement, and what a fitted Q says of the initial states."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -32,14 +32,19 @@ def design_of(problem: Problem, functions: FunctionClass) -> Design:
     )
 
 
+def is_exact(problem: Problem, functions: FunctionClass) -> bool:
+    """Say whether fixed points have a closed form in this class; asked once."""
+    return problem.once(("exact", functions), lambda: isinstance(design_of(problem, functions), ExactDesign))
+
+
 def dynamics_of(problem: Problem, functions: FunctionClass, who: str) -> Dynamics:
     """Return the problem's dynamics in a class that has closed forms, built once."""
-    design = design_of(problem, functions)
-    if not isinstance(design, ExactDesign):
+    if not is_exact(problem, functions):
         raise ArgumentError(
             f"{who} needs a function class whose regression is linear in its targets (Tabular, Linear), "
             f"but {type(functions).__name__} is not: use FQI and FQE with iterations="
         )
+    design = cast(ExactDesign, design_of(problem, functions))
     build = lambda: design.dynamics(problem.transitions.next_states, problem.continuation)  # noqa: E731
     return problem.once(("dynamics", functions), build)
 

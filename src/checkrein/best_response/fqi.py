@@ -18,7 +18,7 @@ from checkrein.bellman.iteration import (
     telling,
 )
 from checkrein.bellman.policy_iteration import policy_iteration
-from checkrein.bellman.targets import design_of, dynamics_of, improved_value, improvement_targets
+from checkrein.bellman.targets import design_of, dynamics_of, improved_value, improvement_targets, is_exact
 from checkrein.policies import GreedyPolicy, Support
 from checkrein.problem import Problem
 from checkrein.protocols import (
@@ -26,7 +26,6 @@ from checkrein.protocols import (
     BatchedQ,
     ConservativeDesign,
     Design,
-    ExactDesign,
     FunctionClass,
     Policy,
     QFunction,
@@ -61,11 +60,12 @@ class FQI:
         self, problem: Problem, multipliers: FloatArray, *, rng: np.random.Generator, start: Policy | None = None
     ) -> GreedyPolicy:
         """Minimise objective + multipliers . constraints over supported policies."""
-        backup = self._backup(problem, multipliers)
+        costs, worst = problem.scalarised(multipliers)
+        backup = Greedy(self.support.choices(problem), worst)
         design = self._design(problem)
-        if self.iterations is not None or not isinstance(design, ExactDesign):
+        if self.iterations is not None or not is_exact(problem, self.functions):
             return backup.policy(self._iterate(problem, multipliers, design, backup, rng, start))
-        targets = improvement_targets(problem, problem.scalarised(multipliers)[0], backup)
+        targets = improvement_targets(problem, costs, backup)
         dynamics = dynamics_of(problem, self.functions, "FQI")
         q, settled = policy_iteration(problem, dynamics, targets, backup, backup.support, start=start)
         if not settled:
@@ -79,9 +79,9 @@ class FQI:
         design = self._design(problem)
         if not isinstance(design, BatchedDesign):
             return tuple(self(problem, each, rng=rng) for each in multipliers)
-        backups = [self._backup(problem, each) for each in multipliers]
-        costs = [problem.scalarised(each)[0] for each in multipliers]
-        targets = [improvement_targets(problem, *one) for one in zip(costs, backups, strict=True)]
+        asked = [problem.scalarised(each) for each in multipliers]
+        backups = [Greedy(self.support.choices(problem), worst) for _, worst in asked]
+        targets = [improvement_targets(problem, costs, backups[i]) for i, (costs, _) in enumerate(asked)]
         ranges = [problem.scalarised_range(each) for each in multipliers]
         members: list[QFunction] | None = None
         q: BatchedQ | None = None
@@ -90,9 +90,6 @@ class FQI:
             q = design.fit_many(wanted, models=len(targets), rng=rng, start=q)
             members = [BoundedQ(q.member(i), *ends) for i, ends in enumerate(ranges)]
         return tuple(backup.policy(member) for backup, member in zip(backups, members or [], strict=True))
-
-    def _backup(self, problem: Problem, multipliers: FloatArray) -> Greedy:
-        return Greedy(self.support.choices(problem), problem.scalarised(multipliers)[1])
 
     def _design(self, problem: Problem) -> Design:
         design = design_of(problem, self.functions)
@@ -121,7 +118,7 @@ class FQI:
             targets = improvement_targets(part, costs, Greedy(backup.support, worst))
             tasks.append(RegressionTask(part, targets, ("the weighed costs",)))
         iterations = self.iterations or default_iterations(problem)
-        exact = isinstance(design, ExactDesign)
+        exact = is_exact(problem, self.functions)
         return fitted_iteration(
             design,
             tasks[0],

@@ -23,7 +23,8 @@ from checkrein.evaluation.propensities import Method, Propensities, propensities
 from checkrein.evaluation.refits import fit_influence
 from checkrein.functions import Linear, Tabular
 from checkrein.problem import AtMost, Episodes, Problem
-from checkrein.protocols import Evaluator, FunctionClass, Policy
+from checkrein.problem.costs import name_of
+from checkrein.protocols import Cost, Evaluator, FunctionClass, Policy
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ def evaluate(
     policy: Policy,
     dataset: Dataset,
     *,
-    costs: Sequence[str],
+    costs: Sequence[str | Cost],
     discount: float,
     estimators: Sequence[str | Estimator | Evaluator] | None = None,
     functions: FunctionClass | None = None,
@@ -140,6 +141,7 @@ def evaluate(
 ) -> Estimates:
     """Estimate what a policy would cost, from the log of another, by several estimators at once.
 
+    costs: columns of the log, or costs of one's own, which are called by their class
     estimators: names, or estimators and evaluators of one's own; by default all, and one that cannot be computed
         then says why in its row. Those named are computed or raise.
     functions: of the fitted methods; by default Tabular() in finite states, else Linear(Polynomial()).
@@ -148,8 +150,9 @@ def evaluate(
     """
     if isinstance(costs, str):
         raise ArgumentError(f"costs is {costs!r}: give a list of names")
-    if len(set(costs)) < len(costs) or not costs:
-        raise ArgumentError(f"costs are {list(costs)}: name at least one, and none twice")
+    names = tuple(name_of(cost) for cost in costs)
+    if len(set(names)) < len(names) or not names:
+        raise ArgumentError(f"costs are {list(names)}: name at least one, and none twice")
     if not 0 < confidence < 1:
         raise ArgumentError(f"confidence is {confidence}: it must lie in (0, 1)")
     constraints = [AtMost(cost, 0.0) for cost in costs]
@@ -183,7 +186,7 @@ def evaluate(
                 raise
             estimate = Estimate(np.full(1 + len(costs), np.nan), note=str(reason))
         found[estimator.name] = _without_objective(estimate)
-    return Estimates(tuple(costs), found, confidence, used)
+    return Estimates(names, found, confidence, used)
 
 
 def _chosen(

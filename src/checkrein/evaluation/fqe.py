@@ -14,6 +14,7 @@ from checkrein.bellman.targets import (
     evaluate_fixed_point,
     evaluate_members,
     evaluation_targets,
+    is_exact,
     value_at_start,
 )
 from checkrein.functions.ensemble import Ensemble
@@ -83,11 +84,10 @@ class FQE:
     def q(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> QFunction:
         """Fit the Q-function of one policy (not of a mixture: that has one per member), all costs at once."""
         evidence = self.support.of(problem)
-        design = design_of(problem, self.functions)
-        if self.iterations is None and isinstance(design, ExactDesign):
+        if self.iterations is None and is_exact(problem, self.functions):
             dynamics = dynamics_of(problem, self.functions, "FQE")
             return evaluate_fixed_point(problem, policy, dynamics, evidence, require_contraction=True)
-        return self._iterate(problem, policy, design, evidence, rng)
+        return self._iterate(problem, policy, design_of(problem, self.functions), evidence, rng)
 
     def _solved(self, problem: Problem, policy: Policy, q: QFunction, evidence: ActionMask, ridge: float) -> QFunction:
         """Solve for the last layer, on what the layers before it see."""
@@ -119,7 +119,7 @@ class FQE:
             iterations=iterations,
             rng=rng,
             allowed=problem.value_range(policy),
-            bounded=not isinstance(design, ExactDesign),
+            bounded=not is_exact(problem, self.functions),
             refined=None if ridge is None else lambda q: self._solved(problem, policy, q, evidence, ridge),
             after=telling(self.watch, iterations, tasks, value),
         )

@@ -24,16 +24,19 @@ class GreedyPolicy:
 
     def actions(self, states: Array) -> IntArray:
         """(n,) the chosen actions; of nearly equal ones the first."""
+        return self._best(self.q(states)[..., 0], states)
+
+    def probabilities(self, states: Array) -> FloatArray:
+        """(n, A) one-hot."""
         values = self.q(states)[..., 0]
+        chosen = self._best(values, states)
+        return np.asarray(chosen[:, None] == np.arange(values.shape[1]), dtype=np.float64)
+
+    def _best(self, values: FloatArray, states: Array) -> IntArray:
         tie = TIE * np.abs(values).max(axis=1, keepdims=True)
         if self.support is not None:
             values = np.where(self.support.allowed(states), values, np.inf)
         return np.argmax(values <= values.min(axis=1, keepdims=True) + tie, axis=1)
-
-    def probabilities(self, states: Array) -> FloatArray:
-        """(n, A) one-hot."""
-        actions = self.actions(states)
-        return np.asarray(actions[:, None] == np.arange(self.q(states[:1]).shape[1]), dtype=np.float64)
 
 
 @storable
