@@ -152,6 +152,8 @@ def test_without_evidence_a_cost_counts_at_the_worst_that_it_declares_or_shows()
 def test_what_is_no_cost_or_has_another_shape_is_named():
     with pytest.raises(ProblemError, match="3.0 is not a cost: give a column's name"):
         AtMost(3.0, 1.0)
+    with pytest.raises(ProblemError, match=r"Surprisal is a class: give one of its values, Surprisal\(...\)"):
+        AtMost(Surprisal, 1.0)
 
     @dataclass(frozen=True)
     class Short:

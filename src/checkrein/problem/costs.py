@@ -46,6 +46,8 @@ def name_of(cost: str | Cost) -> str:
     """Return what a cost is called: its column, or its class."""
     if isinstance(cost, str):
         return cost
+    if isinstance(cost, type):
+        raise ProblemError(f"{cost.__name__} is a class: give one of its values, {cost.__name__}(...)")
     if not isinstance(cost, Cost):
         raise ProblemError(f"{cost!r} is not a cost: give a column's name, or an object with per_step(rows, policy)")
     return type(cost).__name__
