@@ -165,5 +165,16 @@ def test_what_is_no_cost_or_has_another_shape_is_named():
         FQE(Tabular())(problem, POLICY, rng=RNG)
 
 
+def test_a_cost_beyond_the_range_that_it_declares_is_named_and_nothing_is_certified():
+    @dataclass(frozen=True)
+    class Modest(Surprisal):
+        def step_range(self, dataset):
+            return 0.0, 0.1
+
+    limit = AtMost(Modest(), 100.0)
+    with pytest.raises(ArgumentError, match="in row .*, but its step_range says 0 to 0.1"):
+        certify(POLICY, LOG, constraints=[limit], discount=DISCOUNT)
+
+
 def test_only_costs_of_rows_say_that_they_are():
     assert [isinstance(cost, RowCost) for cost, _ in COSTS.values()] == [True, True, False]

@@ -10,6 +10,8 @@ from checkrein.base.storage import storable
 from checkrein.data.dataset import Dataset
 from checkrein.protocols import BoundedCost, Cost, Policy, RowCost
 
+ROUNDING = 1e-9
+
 
 @storable
 @dataclass(frozen=True)
@@ -55,10 +57,30 @@ def name_of(cost: str | Cost) -> str:
 
 def per_step(cost: Cost, transitions: Dataset, policy: Policy) -> FloatArray:
     """(n,) what each row costs under a policy (not a mixture: each member has its own), checked."""
-    steps = np.asarray(cost.per_step(transitions, policy), dtype=np.float64)
+    return _checked(cost, transitions, cost.per_step(transitions, policy))
+
+
+def per_row(cost: RowCost, transitions: Dataset) -> FloatArray:
+    """(n,) what each row costs, whoever is valued, checked."""
+    return _checked(cost, transitions, cost.per_row(transitions))
+
+
+def _checked(cost: Cost, transitions: Dataset, found: FloatArray) -> FloatArray:
+    """Return steps that are one finite number for each row, within what the cost declares: a bound rests on that."""
+    steps = np.asarray(found, dtype=np.float64)
     if steps.shape != (len(transitions),) or not np.isfinite(steps).all():
         wrong = f"shape {steps.shape}" if steps.shape != (len(transitions),) else "values that are not finite"
         raise ArgumentError(f"per_step of {name_of(cost)} has {wrong}: it must be one number for each of the rows")
+    if isinstance(cost, BoundedCost) and not isinstance(cost, LoggedCost):
+        low, high = cost.step_range(transitions)
+        slack = ROUNDING * (1 + abs(low) + abs(high))
+        beyond = (steps < low - slack) | (steps > high + slack)
+        if beyond.any():
+            row = int(np.argmax(beyond))
+            raise ArgumentError(
+                f"{name_of(cost)} is {steps[row]:.6g} in row {row}, but its step_range says {low:.6g} to {high:.6g}; "
+                "correct the range, for what has no evidence is valued by it"
+            )
     return steps
 
 
@@ -71,7 +93,7 @@ def step_range(cost: Cost, dataset: Dataset, policy: Policy | None) -> tuple[flo
         low, high = cost.step_range(dataset)
         return float(low), float(high)
     if isinstance(cost, RowCost):
-        steps = np.asarray(cost.per_row(dataset), dtype=np.float64)
+        steps = per_row(cost, dataset)
     elif policy is not None:
         steps = per_step(cost, dataset, policy)
     else:

@@ -11,7 +11,7 @@ from checkrein.base.arrays import FloatArray, frozen
 from checkrein.base.errors import ProblemError
 from checkrein.data.dataset import Dataset
 from checkrein.problem.constraints import AtMost, require_distinct
-from checkrein.problem.costs import LoggedCost, cost_of, name_of, per_step, step_range
+from checkrein.problem.costs import LoggedCost, cost_of, name_of, per_row, per_step, step_range
 from checkrein.protocols import Cost, Policy, RowCost
 
 T = TypeVar("T")
@@ -181,7 +181,7 @@ class Problem:
         columns = []
         for sign, cost in zip(self._signs, self._costs, strict=True):
             if isinstance(cost, RowCost):
-                columns.append(sign * np.asarray(cost.per_row(dataset), dtype=np.float64))
+                columns.append(sign * per_row(cost, dataset))
             elif cost is None or policy is None:
                 columns.append(np.zeros(len(dataset)))
             else:
@@ -209,7 +209,7 @@ class Problem:
         """The log, with a column for every cost of its rows: computed before equal rows are merged."""
         pairs = zip(self._columns, self._costs, strict=True)
         more = {
-            name: cost.per_row(self.dataset)
+            name: per_row(cost, self.dataset)
             for name, cost in pairs
             if name is not None and isinstance(cost, RowCost) and not isinstance(cost, LoggedCost)
         }
