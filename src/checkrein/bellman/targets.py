@@ -56,7 +56,8 @@ def evaluation_targets(problem: Problem, policy: Policy, evidence: ActionMask) -
     """
     next_states = problem.transitions.next_states
     ahead = Supported.of(policy, next_states, evidence, problem.transitions.n_actions)
-    costs = problem.costs(policy) + problem.continuation[:, None] * ahead.at_worst(problem.worst(policy))
+    unsupported = ahead.at_worst(problem, policy, next_states)
+    costs = problem.costs(policy) + problem.continuation[:, None] * unsupported
     followed = problem.continuation[:, None] * ahead.probabilities
 
     def targets(q: QFunction | None) -> FloatArray:
@@ -84,7 +85,8 @@ def value_at_start(problem: Problem, policy: Policy, q: QFunction, evidence: Act
     """Average Q(x, policy(x)) over the logged initial states (Algorithm 3 of the paper, output)."""
     states, weights = problem.transitions.initial_states, problem.transitions.initial_weights
     start = Supported.of(policy, states, evidence, problem.transitions.n_actions)
-    mean = weights @ start.value(q(states), problem.worst(policy)) / weights.sum()
+    values = np.einsum("na,nak->nk", start.probabilities, q(states)) + start.at_worst(problem, policy, states)
+    mean = weights @ values / weights.sum()
     return Values(float(mean[0]), mean[1:])
 
 

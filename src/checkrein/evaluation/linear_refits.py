@@ -28,12 +28,12 @@ class LinearRefit:
         ahead = np.asarray(functions.features(episodes.next_states), dtype=np.float64)
         followed = following.probabilities * episodes.continuation[:, None]
         self.difference = self.rows - _spread_out(ahead, followed) / self.scale
-        worst = problem.worst(policy)
-        self.costs = episodes.costs(policy) + episodes.continuation[:, None] * following.at_worst(worst)
+        later = following.at_worst(problem, policy, episodes.next_states)
+        self.costs = episodes.costs(policy) + episodes.continuation[:, None] * later
         begin = Supported.of(policy, self.starts.states, evidence, n_actions)
         begun = np.asarray(functions.features(self.starts.states), dtype=np.float64)
         self.start = _spread_out(begun, begin.probabilities) / self.scale
-        self.unsupported = begin.at_worst(worst)  # (starts, k)
+        self.unsupported = begin.at_worst(problem, policy, self.starts.states)  # (starts, k)
         self.ridge = np.diag(functions.ridge / self.scale**2)
         self.begins, self.episode = episodes.begins, episodes.episode
         d = self.rows.shape[1]

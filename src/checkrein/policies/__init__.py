@@ -4,6 +4,7 @@ from checkrein.policies.behavior import BehaviorMask, RegressedMask, behavior_po
 from checkrein.policies.evidence import Supported, least
 from checkrein.policies.greedy import GreedyPolicy, SoftminPolicy
 from checkrein.policies.mixture import MixturePolicy, load_policy, members_of, probabilities_of, save_policy
+from checkrein.policies.regularized import PermittedMask, RegularizedPolicy, written_out
 from checkrein.policies.support import CountMask, EveryAction, Support
 from checkrein.policies.tabular import TabularPolicy, rows_of
 
@@ -13,7 +14,9 @@ __all__ = [
     "EveryAction",
     "GreedyPolicy",
     "MixturePolicy",
+    "PermittedMask",
     "RegressedMask",
+    "RegularizedPolicy",
     "SoftminPolicy",
     "Support",
     "Supported",
@@ -25,4 +28,5 @@ __all__ = [
     "probabilities_of",
     "rows_of",
     "save_policy",
+    "written_out",
 ]
