@@ -188,9 +188,7 @@ class _WrittenDown:
         if states is None:
             raise ProblemError("an expert's actions by state need finite states: give a policy instead")
         if len(self.actions) < states:
-            raise ProblemError(
-                f"the expert's actions are given for {len(self.actions)} states, but the log has {states}"
-            )
+            raise ProblemError(f"the expert's actions are given for {len(self.actions)} of the log's {states} states")
         beyond = (self.actions < -1) | (self.actions >= self.n_actions)
         if beyond.any():
             state = int(np.argmax(beyond))

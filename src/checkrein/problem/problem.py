@@ -146,8 +146,14 @@ class Problem:
             after[i] = min(max(step[i, 1], 0.0) * self._steps_after, max(after[i], 0.0))
         return frozen(after)
 
-    def known_steps(self, policy: Policy, states: Array, *, where: BoolArray) -> Iterator[tuple[int, FloatArray]]:
-        """Yield each cost that is known for every action, with its place and what actions (n, A) cost; 0 elsewhere."""
+    def known_steps(
+        self, policy: Policy, states: Array, *, where: BoolArray | None = None
+    ) -> Iterator[tuple[int, FloatArray]]:
+        """Yield the place of each cost that is known for every action, and what actions (n, A) cost; 0 but `where`."""
+        if where is None:
+            for i in self.known_costs:
+                yield i, self._signs[i] * per_action(cast(KnownCost, self._costs[i]), states, policy)
+            return
         rows = np.flatnonzero(where)
         for i in self.known_costs if rows.size else ():
             found = per_action(cast(KnownCost, self._costs[i]), states[rows], policy)
