@@ -56,6 +56,16 @@ class RowCost(Cost, Protocol):
 
 
 @runtime_checkable
+class NamedCost(Cost, Protocol):
+    """A cost that has a name of its own."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+
+@runtime_checkable
 class BoundedCost(Cost, Protocol):
     """A cost that says how far it can go: what has no evidence counts at its worst."""
 

@@ -56,6 +56,7 @@ class StateActionCost(_PerAction):
     """
 
     function: FloatArray | CostOfActions
+    name: str = "StateActionCost"
     n_actions: int | None = None  # found in the log
     memory: Memory | None = None  # what of the past has joined the states: the function does not look at it
 

@@ -6,10 +6,12 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from checkrein.base.arrays import Array, FloatArray, IntArray
+from checkrein.base.arrays import Array, BoolArray, FloatArray, IntArray
 from checkrein.base.errors import DataError
 from checkrein.base.storage import storable
+from checkrein.data.memory import NONE, Memory
 
+PREVIOUS = "previous action"  # the column of a table in which a policy that remembers it looks it up
 MISSING = "(missing)"  # how a value that is not there is shown
 
 
@@ -34,12 +36,15 @@ class Encoding:
 
     combinations: (S, columns) which category each column has in each finite state; None: states are feature vectors
     integer_actions: the log's actions were whole numbers, and are given back as such
+    memory: what of an episode's past the policy's states hold beside the log's own; a table that is encoded then has a
+        column "previous action", empty at first, and one of each event, true once it has happened
     """
 
     actions: tuple[str, ...]
     columns: tuple[StateColumn, ...]
     combinations: IntArray | None = None
     integer_actions: bool = False
+    memory: Memory | None = None
 
     @cached_property
     def states(self) -> tuple[str, ...]:
@@ -62,6 +67,43 @@ class Encoding:
 
     def encode(self, table: pl.DataFrame) -> Array:
         """Turn rows of a table into states: (n,) integers, or (n, d) features."""
+        own = self._own_states(table)
+        return own if self.memory is None else self.memory.join(own, *self._past(self.memory, table))
+
+    def decode(self, states: Array) -> pl.DataFrame:
+        """Turn feature vectors (n, d) back into the columns that they were made of."""
+        columns, place = {}, 0
+        for column in self.columns:
+            if column.categories is None:
+                values = pl.Series(states[:, place], dtype=pl.Float64)
+                if column.fill is not None:
+                    values = values.set(pl.Series(states[:, place + 1] > 0.5), None)
+                place += 1 if column.fill is None else 2
+            else:
+                width = len(column.categories)
+                chosen = states[:, place : place + width].argmax(axis=1)
+                values = pl.Series(np.array(column.categories)[chosen], dtype=pl.String)
+                values = values.set(values == MISSING, None)
+                place += width
+            columns[column.name] = values
+        return pl.DataFrame(columns)
+
+    def _past(self, memory: Memory, table: pl.DataFrame) -> tuple[IntArray, BoolArray]:
+        """Read the previous action (n,) and what has happened (n, events) off a table."""
+        needed = {PREVIOUS: "the action before, empty at an episode's first decision"} if memory.previous else {}
+        needed |= dict.fromkeys(memory.events, "whether that has happened before")
+        for name, words in needed.items():
+            if name not in table.columns:
+                raise DataError(f"the table has no column {name!r}, which the policy remembers: {words}")
+        previous = np.full(table.height, NONE)
+        if memory.previous:
+            there = table[PREVIOUS].is_not_null().to_numpy()
+            taken = table.filter(pl.Series(there)).select(PREVIOUS)
+            previous[there] = category_codes(StateColumn(PREVIOUS, self.actions), taken)
+        happened = [table[event].cast(pl.Boolean).fill_null(False).to_numpy() for event in memory.events]
+        return previous, np.column_stack([np.zeros((table.height, 0), dtype=bool), *happened])
+
+    def _own_states(self, table: pl.DataFrame) -> Array:
         for column in self.columns:
             if column.name not in table.columns:
                 raise DataError(f"the table has no column {column.name!r}: it has {', '.join(table.columns)}")

@@ -71,6 +71,11 @@ class Portable:
 
 def portable(policy: Policy, encoding: Encoding | None) -> Portable:
     """Reduce a policy to numbers, or say which part of it cannot be and what to do instead."""
+    if encoding is not None and encoding.memory is not None:
+        raise StorageError(
+            "the policy remembers what happened earlier in an episode, which exports do not: keep the run folder, and "
+            'ask load_policy(RUN).act(table) with the columns that it remembers ("previous action", events)'
+        )
     pairs = members_of(policy)
     policies = tuple(member for member, _ in pairs)
     n_states = _n_states(policies, encoding)

@@ -86,6 +86,10 @@ def rollout(
     if len(set(names)) < len(names):
         raise ArgumentError(f"the sums would be called {', '.join(names)}: each needs a name of its own")
     given, encoding = (policy.policy, policy.encoding) if isinstance(policy, DeployedPolicy) else (policy, None)
+    if encoding is not None and encoding.memory is not None:
+        raise ArgumentError(
+            "the policy remembers what happened earlier in an episode, which rollouts do not tell it yet"
+        )
     made = gymnasium.make(environment) if isinstance(environment, str) else environment
     try:
         stage = _Stage(made, _Members(given, encoding, made), max_steps, names, discount)

@@ -23,7 +23,6 @@ from checkrein.evaluation.propensities import Method, Propensities, propensities
 from checkrein.evaluation.refits import fit_influence
 from checkrein.functions import Linear, Tabular
 from checkrein.problem import AtMost, Episodes, Problem
-from checkrein.problem.costs import name_of
 from checkrein.protocols import Cost, Evaluator, FunctionClass, Policy
 
 
@@ -130,7 +129,7 @@ def evaluate(
     policy: Policy,
     dataset: Dataset,
     *,
-    costs: Sequence[str | Cost],
+    costs: Sequence[str | Cost | AtMost],
     discount: float,
     estimators: Sequence[str | Estimator | Evaluator] | None = None,
     functions: FunctionClass | None = None,
@@ -141,7 +140,7 @@ def evaluate(
 ) -> Estimates:
     """Estimate what a policy would cost, from the log of another, by several estimators at once.
 
-    costs: columns of the log, or costs of one's own, which are called by their class
+    costs: columns of the log, or costs of one's own, which are called by their class; or constraints, whose names count
     estimators: names, or estimators and evaluators of one's own; by default all, and one that cannot be computed
         then says why in its row. Those named are computed or raise.
     functions: of the fitted methods; by default Tabular() in finite states, else Linear(Polynomial()).
@@ -150,12 +149,13 @@ def evaluate(
     """
     if isinstance(costs, str):
         raise ArgumentError(f"costs is {costs!r}: give a list of names")
-    names = tuple(name_of(cost) for cost in costs)
+    constraints = [cost if isinstance(cost, AtMost) else AtMost(cost, 0.0) for cost in costs]
+    names = tuple(c.name for c in constraints)
     if len(set(names)) < len(names) or not names:
         raise ArgumentError(f"costs are {list(names)}: name at least one, and none twice")
     if not 0 < confidence < 1:
         raise ArgumentError(f"confidence is {confidence}: it must lie in (0, 1)")
-    constraints = [AtMost(cost, 0.0) for cost in costs]
+    constraints = [AtMost(c.cost, 0.0, name=c.name) for c in constraints]  # in their own signs
     problem = Problem(dataset, objective=None, constraints=constraints, discount=discount)
     Episodes.of(problem)
     finite = dataset.n_states is not None

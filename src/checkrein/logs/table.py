@@ -1,7 +1,7 @@
 """read_logs: one row per decision, made into a Dataset."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -9,9 +9,11 @@ from polars.exceptions import PolarsError
 
 from checkrein.base.arrays import BoolArray, FloatArray, IntArray
 from checkrein.base.errors import DataError
+from checkrein.costs import StateActionCost
 from checkrein.data.dataset import Dataset
 from checkrein.data.encoding import Encoding, StateColumn, category_codes
 from checkrein.logs.costs import CostChoice, columns_needed, cost_column, named_costs
+from checkrein.logs.known import Decisions
 from checkrein.logs.sources import ROW, Source, file_trouble, open_source
 from checkrein.logs.states import encode_actions, encode_states
 
@@ -42,6 +44,7 @@ class Reading:
     dataset: Dataset
     source: str
     warnings: tuple[str, ...]
+    known: Mapping[str, StateActionCost] = field(default_factory=dict)  # the costs that are known for every action
 
 
 def read_logs(
@@ -94,7 +97,7 @@ def read_table(source: object, columns: Columns) -> Reading:
         whole = table[action].dtype.is_integer()
         states, encoding = encode_states(opened, table, state_columns, labels, columns.finite, integer_actions=whole)
     else:
-        encoding = columns.encoding
+        encoding = replace(columns.encoding, memory=None)
         actions = category_codes(StateColumn(action, encoding.actions), table)
         states = encoding.encode(table)
     following = np.where(last.reshape(-1, *[1] * (states.ndim - 1)), states, np.roll(states, -1, axis=0))
@@ -119,7 +122,8 @@ def read_table(source: object, columns: Columns) -> Reading:
         encoding=encoding,
     )
     warnings = [*_row_warnings(dataset, last, terminal), *_column_warnings(table, state_columns, step, episode)]
-    return Reading(dataset, opened.name, tuple(warnings))
+    decisions = Decisions(opened, table, state_columns, action, states, actions, encoding)
+    return Reading(dataset, opened.name, tuple(warnings), decisions.known_costs(choices, computed))
 
 
 def _collect(source: Source, columns: Sequence[str]) -> pl.DataFrame:

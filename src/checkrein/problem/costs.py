@@ -8,7 +8,7 @@ from checkrein.base.arrays import Array, FloatArray
 from checkrein.base.errors import ArgumentError, ProblemError
 from checkrein.base.storage import storable
 from checkrein.data.dataset import Dataset
-from checkrein.protocols import BoundedCost, Cost, KnownCost, Policy, RowCost
+from checkrein.protocols import BoundedCost, Cost, KnownCost, NamedCost, Policy, RowCost
 
 ROUNDING = 1e-9
 
@@ -45,14 +45,15 @@ def cost_of(cost: str | Cost, dataset: Dataset) -> Cost:
 
 
 def name_of(cost: str | Cost) -> str:
-    """Return what a cost is called: its column, or its class."""
+    """Return what a cost is called: its column, its own name, or its class."""
     if isinstance(cost, str):
         return cost
     if isinstance(cost, type):
         raise ProblemError(f"{cost.__name__} is a class: give one of its values, {cost.__name__}(...)")
     if not isinstance(cost, Cost):
         raise ProblemError(f"{cost!r} is not a cost: give a column's name, or an object with per_step(rows, policy)")
-    return type(cost).__name__
+    own = cost.name if isinstance(cost, NamedCost) else ""
+    return own or type(cost).__name__
 
 
 def per_step(cost: Cost, transitions: Dataset, policy: Policy) -> FloatArray:

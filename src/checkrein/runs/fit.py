@@ -7,6 +7,7 @@ from pathlib import Path
 
 from checkrein.certification import Certificate
 from checkrein.certification.looks import FILE, Looks, log_key
+from checkrein.data.encoding import Encoding
 from checkrein.game import Round, Solution, best_member
 from checkrein.protocols import Policy
 from checkrein.report.model import Repeat, Summary
@@ -68,7 +69,7 @@ def fit(
         certificate=certificate,
     )
     folder = RunFolder(out)
-    folder.write_policy(single, prepared.dataset.encoding)
+    folder.write_policy(single, _encoding(prepared))
     folder.write_problem(prepared.text, _resolved(prepared))
     if certificate is not None:
         folder.write_certificate(certificate)
@@ -98,6 +99,12 @@ def _certify(prepared: Prepared, policy: Policy, *, what: str, trouble: list[str
     )
     trouble += unrecorded
     return certificate
+
+
+def _encoding(prepared: Prepared) -> Encoding | None:
+    """Return what numbers stand for, with the past that has joined the policy's states."""
+    encoding = prepared.dataset.encoding
+    return None if encoding is None else replace(encoding, memory=prepared.problem.dataset.memory)
 
 
 def _resolved(prepared: Prepared) -> Resolved:

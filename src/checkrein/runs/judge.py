@@ -33,7 +33,7 @@ class Trial:
     own: bool  # whether that is the one that was learned from, of which only the held-out part is used
     folder: Path  # of the log
     constraints: tuple[AtMost, ...]
-    costs: tuple[str, ...]  # the objective first
+    costs: tuple[str | AtMost, ...]  # the objective first
 
 
 def open_trial(run: Path, data: str | None, *, single: bool = False) -> Trial:
@@ -56,7 +56,7 @@ def open_trial(run: Path, data: str | None, *, single: bool = False) -> Trial:
         if held_out is None:
             raise DataError("the run learned from all of this log: judge it on another one, or hold episodes out")
         dataset = held_out
-    costs = (asked.objective, *(c.name for c in asked.constraints))  # each constraint's column has its name
+    costs: tuple[str | AtMost, ...] = (asked.objective, *asked.constraints)
     return Trial(file, policy, dataset, key, own, folder_of(file, Path()), asked.constraints, costs)
 
 

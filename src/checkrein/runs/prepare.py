@@ -1,11 +1,13 @@
 """prepare: a problem file and its log, read and split: what is to be learned, and what is wanted of each cost."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from checkrein.base.errors import DataError
+from checkrein.costs import StateActionCost
 from checkrein.data.dataset import Dataset
 from checkrein.data.split import split_episodes
 from checkrein.logs.card import DataCard
@@ -14,9 +16,10 @@ from checkrein.logs.table import Reading
 from checkrein.policies import behavior_policy
 from checkrein.problem import AtLeast, AtMost, Problem, Values
 from checkrein.problem.goals import Direction, Goal, Unit
+from checkrein.protocols import Cost
 from checkrein.runs.players import evaluator_of, functions_of
 from checkrein.runs.problem_file import Learn, ProblemFile, read_problem_file
-from checkrein.runs.reading import folder_of, objective_of, read
+from checkrein.runs.reading import cost_of, folder_of, objective_of, read
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,10 @@ def prepare(path: Path, *, strict: bool = False) -> Prepared:
     functions_of(learn)  # a missing package is told of before a long log is read
     reading = read(file, path.parent)
     learning, held_out = split_episodes(reading.dataset, holdout=learn.holdout, seed=learn.seed)
-    constraints, goals = _constraints(file, learning)
-    problem = Problem(learning, objective=objective_of(file), constraints=constraints, discount=learn.discount)
+    known = reading.known.get(objective_of(file))
+    objective = objective_of(file) if known is None else replace(known, name=objective_of(file))
+    constraints, goals = _constraints(file, learning, objective, reading.known)
+    problem = Problem(learning, objective=objective, constraints=constraints, discount=learn.discount)
     card = _card(file, reading, goals)
     if strict and card.warnings:
         raise DataError("the log is odd, and --strict was asked for:\n" + "\n".join(f"  {w}" for w in card.warnings))
@@ -56,29 +61,32 @@ def prepare(path: Path, *, strict: bool = False) -> Prepared:
 
 def _card(file: ProblemFile, reading: Reading, goals: tuple[Goal, ...]) -> DataCard:
     """Describe the log, its costs by the names and in the signs that the user gave them."""
-    names = [objective_of(file), *(limit.name for limit in file.constraint)]
-    signs = [goals[0].direction.sign, *(1.0 for _ in file.constraint)]  # only what is maximised was turned around
-    units = {name: (goal.unit, sign) for name, goal, sign in zip(names, goals, signs, strict=True)}
+    logged = [goal for goal, limit in zip(goals[1:], file.constraint, strict=True) if limit.kind.logged]
+    named = {objective_of(file): goals[0]} | {goal.name: goal for goal in logged}
+    turned = goals[0].direction.sign  # only what is maximised was turned around
+    units = {name: (goal.unit, turned if goal is goals[0] else 1.0) for name, goal in named.items()}
     said = [*reading.warnings, *_leaks(file)]
     card = data_card(reading.dataset, source=reading.source, discount=file.learn.discount, units=units, warnings=said)
-    named = [b.model_copy(update={"cost": goal.name}) for b, goal in zip(card.behavior, goals, strict=True)]
-    return card.model_copy(update={"behavior": named})
+    behavior = [b.model_copy(update={"cost": named[b.cost].name}) for b in card.behavior]
+    return card.model_copy(update={"behavior": behavior})
 
 
-def _constraints(file: ProblemFile, learning: Dataset) -> tuple[list[AtMost], tuple[Goal, ...]]:
+def _constraints(
+    file: ProblemFile, learning: Dataset, objective: str | Cost, known: Mapping[str, StateActionCost]
+) -> tuple[list[AtMost], tuple[Goal, ...]]:
     """Return the constraints, those relative to behavior as numbers, and what is wanted of each cost."""
-    free = [AtMost(c.name, 0.0) for c in file.constraint]
-    logged = Problem(learning, objective=objective_of(file), constraints=free, discount=file.learn.discount)
+    free = [AtMost(cost_of(c, known), 0.0, name=c.name) for c in file.constraint]
+    logged = Problem(learning, objective=objective, constraints=free, discount=file.learn.discount)
     relative = any(c.share_of_behavior is not None for c in file.constraint)
     behavior = _behavior(file.learn, logged).constraints if relative else np.zeros(len(free))
     maximised = file.objective.maximize is not None
     goals = [Goal(file.objective.label, Direction.MAXIMISE if maximised else Direction.MINIMISE)]
     constraints: list[AtMost] = []
-    for limit, done in zip(file.constraint, behavior, strict=True):
+    for limit, stated, done in zip(file.constraint, logged.constraints, behavior, strict=True):
         share = limit.share_of_behavior
         value = float(limit.given) if share is None else share * float(done)
         kind = AtMost if limit.at_most is not None else AtLeast
-        constraints.append(kind(limit.name, value, range=limit.ends))
+        constraints.append(kind(stated.cost, value, name=limit.name, range=limit.ends or stated.range))
         goals.append(Goal.of(constraints[-1], Unit(limit.unit), None if share is None else str(limit.given)))
     return constraints, tuple(goals)
 
@@ -95,7 +103,8 @@ def _behavior(learn: Learn, problem: Problem) -> Values:
 def _leaks(file: ProblemFile) -> list[str]:
     """Warn where a state column is also an outcome or the action: it is not known when the decision is made."""
     state = {file.data.state} if isinstance(file.data.state, str) else set(file.data.state or [])
-    outcomes = {file.objective.expression, *(c.cost or c.name for c in file.constraint), file.data.action}
+    limited = {c.expression for c in file.constraint if c.kind.logged}
+    outcomes = {file.objective.expression, *limited, file.data.action}
     return [
         f"{name!r} is a state column and also an outcome or the action: is it known when the decision is made?"
         for name in sorted(state & outcomes, key=str)

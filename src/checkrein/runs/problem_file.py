@@ -3,6 +3,7 @@
 import difflib
 import re
 import tomllib
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -84,10 +85,27 @@ class Objective(Section):
         return self.name or self.expression
 
 
+class Kind(StrEnum):
+    """What a constraint is on."""
+
+    COST = "cost"  # the sum of a column or an expression
+    EVER = "ever"  # the probability that a condition ever holds in an episode
+    KL = "kl divergence"  # of the policy from behavior, summed over its decisions
+    VARIATION = "total variation"  # the same, as the share of decisions that differ
+    ENTROPY = "entropy"  # of the policy, summed over its decisions
+    SWITCHING = "switching"  # how often the action differs from the one before
+
+    @property
+    def logged(self) -> bool:
+        """Whether it is computed from the log's columns."""
+        return self in (Kind.COST, Kind.EVER)
+
+
 class Limit(Section):
     """A constraint: a cost and its limit, in the user's own units."""
 
     name: str
+    kind: Kind = Field(default=Kind.COST, strict=False)
     cost: str | None = None  # default: the column of that name
     at_most: float | int | str | None = None
     at_least: float | int | str | None = None
@@ -96,6 +114,10 @@ class Limit(Section):
 
     @model_validator(mode="after")
     def _one(self) -> "Limit":
+        if not self.kind.logged and self.cost is not None:
+            raise ValueError(f'kind = "{self.kind}" is a cost of the policy itself: leave cost out')
+        if self.kind is not Kind.COST and (self.per_step or self.range is not None):
+            raise ValueError(f'unit and range are for kind = "cost", but kind is "{self.kind}": leave them out')
         if self.range is not None and not self.range[0] < self.range[1]:
             raise ValueError(f"the range is {self.range}: give the least and the largest sum of an episode")
         if (self.at_most is None) == (self.at_least is None):
@@ -116,6 +138,11 @@ class Limit(Section):
     def per_step(self) -> bool:
         """Whether the limit is on the average over the steps."""
         return Unit(self.unit) is Unit.PER_STEP
+
+    @property
+    def expression(self) -> str:
+        """The column or expression that it is computed from."""
+        return self.cost or self.name
 
     @property
     def given(self) -> float | int | str:

@@ -1,16 +1,24 @@
 """The log of a problem file, read with the objective and each constraint as costs."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
+import numpy as np
+
+from checkrein.base.arrays import Array, FloatArray, IntArray
 from checkrein.base.errors import ProblemError
+from checkrein.base.storage import storable
+from checkrein.costs import Entropy, EverEntered, KLDivergence, StateActionCost, Switching, TotalVariation
+from checkrein.costs.actions import CostOfActions
 from checkrein.data.dataset import Dataset
 from checkrein.data.encoding import Encoding
 from checkrein.logs.formats import Located, located
 from checkrein.logs.formats import read as read_format
 from checkrein.logs.table import Columns, Reading, read_table
-from checkrein.runs.problem_file import ProblemFile
+from checkrein.protocols import Cost
+from checkrein.runs.problem_file import Kind, Limit, ProblemFile
 
 
 def read(file: ProblemFile, folder: Path, encoding: Encoding | None = None) -> Reading:
@@ -19,12 +27,34 @@ def read(file: ProblemFile, folder: Path, encoding: Encoding | None = None) -> R
     encoding: of an earlier log, whose numbers for states and actions are to be kept
     """
     reading = _read(file, folder, encoding)
-    return replace(reading, dataset=_in_user_units(file, reading.dataset))
+    dataset = _first_entries(file, reading.dataset)
+    factors = _factors(file)
+    known = {name: _scaled(cost, factors.get(name, 1.0)) for name, cost in reading.known.items()}
+    ever = {c.name for c in file.constraint if c.kind is Kind.EVER}
+    known = {name: cost for name, cost in known.items() if name not in ever}
+    return replace(reading, dataset=_in_user_units(dataset, factors), known=known)
+
+
+def cost_of(limit: Limit, known: Mapping[str, StateActionCost]) -> str | Cost:
+    """Return what a constraint of a problem file is on."""
+    match limit.kind:
+        case Kind.COST:
+            return known.get(limit.name, limit.name)
+        case Kind.EVER:
+            return EverEntered(limit.name)
+        case Kind.KL:
+            return KLDivergence()
+        case Kind.VARIATION:
+            return TotalVariation()
+        case Kind.ENTROPY:
+            return Entropy()
+        case Kind.SWITCHING:
+            return Switching()
 
 
 def _read(file: ProblemFile, folder: Path, encoding: Encoding | None) -> Reading:
     data, expressions = file.data, {objective_of(file): file.objective.expression}
-    expressions |= {c.name: c.cost or c.name for c in file.constraint}
+    expressions |= {c.name: c.expression for c in file.constraint if c.kind.logged}
     paths = paths_of(file, folder)
     finite = file.learn.functions == "tabular"
     if data.is_table:
@@ -71,11 +101,51 @@ def objective_of(file: ProblemFile) -> str:
     return file.objective.label if file.objective.maximize is None else f"minus {file.objective.label}"
 
 
-def _in_user_units(file: ProblemFile, dataset: Dataset) -> Dataset:
-    """Return the log with costs whose discounted sums are what the user speaks of."""
+def _first_entries(file: ProblemFile, dataset: Dataset) -> Dataset:
+    """Return the log with conditions that count once an episode, so that their sums are whether they ever held."""
+    names = [c.name for c in file.constraint if c.kind is Kind.EVER]
+    if not names:
+        return dataset
+    order, costs = dataset.order(), {name: dataset.cost(name) for name in dataset.cost_names}
+    episodes = (np.zeros(len(dataset), np.int64) if dataset.episodes is None else dataset.episodes)[order]
+    for name in names:
+        holds = order[costs[name][order] != 0]
+        _, first = np.unique(episodes[costs[name][order] != 0], return_index=True)
+        once = np.zeros(len(dataset))
+        once[holds[first]] = 1.0
+        costs[name] = once
+    return dataset.with_costs(costs)
+
+
+def _factors(file: ProblemFile) -> dict[str, float]:
+    """Return what costs are multiplied by, so that their discounted sums are what the user speaks of."""
     factors = {c.name: 1 - file.learn.discount for c in file.constraint if c.per_step}
     if file.objective.maximize is not None:
         factors[objective_of(file)] = -1.0
+    return factors
+
+
+def _scaled(cost: StateActionCost, factor: float) -> StateActionCost:
+    if factor == 1:
+        return cost
+    return replace(cost, function=Scaled(cost.function, factor) if callable(cost.function) else factor * cost.function)
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """A function of states and actions, times a factor."""
+
+    function: CostOfActions
+    factor: float
+
+    def __call__(self, states: Array, actions: IntArray) -> FloatArray:
+        """(n,)"""  # noqa: D400, D415
+        return self.factor * self.function(states, actions)
+
+
+def _in_user_units(dataset: Dataset, factors: Mapping[str, float]) -> Dataset:
+    """Return the log with costs in the user's units."""
     if not factors:
         return dataset
     return dataset.with_costs({name: factors.get(name, 1.0) * dataset.cost(name) for name in dataset.cost_names})
