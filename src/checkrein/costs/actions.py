@@ -71,6 +71,13 @@ class StateActionCost(_PerAction):
             )
         object.__setattr__(self, "function", frozen(table.astype(np.float64)))
 
+    def times(self, factor: float) -> "StateActionCost":
+        """Return the same in another unit."""
+        if factor == 1:
+            return self
+        function = self.function
+        return replace(self, function=_Scaled(function, factor) if callable(function) else factor * function)
+
     def resolved(self, dataset: Dataset) -> "StateActionCost":
         """Learn how many actions there are, and require a cost of each."""
         found = replace(self, n_actions=dataset.n_actions, memory=dataset.memory)
@@ -103,6 +110,18 @@ class StateActionCost(_PerAction):
                 )
             columns.append(found)
         return np.column_stack(columns)
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class _Scaled:
+    """A function of states and actions, times a factor."""
+
+    function: CostOfActions
+    factor: float
+
+    def __call__(self, states: Array, actions: Array) -> FloatArray:
+        return np.asarray(self.factor * self.function(states, actions))
 
 
 @storable

@@ -13,6 +13,7 @@ from checkrein.base.storage import storable
 from checkrein.certification import Certificate
 from checkrein.data.encoding import Encoding
 from checkrein.game.checkpoint import POLICIES, POLICY, ROUNDS, SETTINGS, SOLUTION
+from checkrein.logs import known  # noqa: F401  # a constraint may hold its expressions, known once imported
 from checkrein.policies import load_policy, save_policy
 from checkrein.problem import AtMost
 from checkrein.protocols import Policy

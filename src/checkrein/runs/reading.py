@@ -1,17 +1,14 @@
 """The log of a problem file, read with the objective and each constraint as costs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import numpy as np
 
-from checkrein.base.arrays import Array, FloatArray, IntArray
 from checkrein.base.errors import ProblemError
-from checkrein.base.storage import storable
 from checkrein.costs import Entropy, EverEntered, KLDivergence, StateActionCost, Switching, TotalVariation
-from checkrein.costs.actions import CostOfActions
 from checkrein.data.dataset import Dataset
 from checkrein.data.encoding import Encoding
 from checkrein.logs.formats import Located, located
@@ -29,7 +26,7 @@ def read(file: ProblemFile, folder: Path, encoding: Encoding | None = None) -> R
     reading = _read(file, folder, encoding)
     dataset = _first_entries(file, reading.dataset)
     factors = _factors(file)
-    known = {name: _scaled(cost, factors.get(name, 1.0)) for name, cost in reading.known.items()}
+    known = {name: cost.times(factors.get(name, 1.0)) for name, cost in reading.known.items()}
     ever = {c.name for c in file.constraint if c.kind is Kind.EVER}
     known = {name: cost for name, cost in known.items() if name not in ever}
     return replace(reading, dataset=_in_user_units(dataset, factors), known=known)
@@ -123,25 +120,6 @@ def _factors(file: ProblemFile) -> dict[str, float]:
     if file.objective.maximize is not None:
         factors[objective_of(file)] = -1.0
     return factors
-
-
-def _scaled(cost: StateActionCost, factor: float) -> StateActionCost:
-    if factor == 1:
-        return cost
-    return replace(cost, function=Scaled(cost.function, factor) if callable(cost.function) else factor * cost.function)
-
-
-@storable
-@dataclass(frozen=True, eq=False)
-class Scaled:
-    """A function of states and actions, times a factor."""
-
-    function: CostOfActions
-    factor: float
-
-    def __call__(self, states: Array, actions: IntArray) -> FloatArray:
-        """(n,)"""  # noqa: D400, D415
-        return self.factor * self.function(states, actions)
 
 
 def _in_user_units(dataset: Dataset, factors: Mapping[str, float]) -> Dataset:
