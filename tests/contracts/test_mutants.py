@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from checkrein import FQE, FQI, LSPI, GreedyPolicy, MixturePolicy, Support, Tabular, TabularPolicy
-from checkrein.bellman.backups import Greedy
+from checkrein.bellman.backups import Greedy, Regularized
 from checkrein.evaluation import ImportanceSampling, TabularModel
-from checkrein.policies import EveryAction
+from checkrein.policies import EveryAction, RegularizedPolicy
 from checkrein.problem import Values
 from contracts import test_backup as backups
 from contracts import test_best_response as responses
@@ -50,6 +50,21 @@ class Merged:
 
     def per_step(self, transitions, policy):
         return transitions.cost(self.column) ** 2
+
+
+class Colder(Regularized):
+    """Answers at half the price that it values by."""
+
+    def policy(self, q):
+        return RegularizedPolicy(q, tuple((price / 2, cost) for price, cost in self.terms), self.support)
+
+
+class Hard(Regularized):
+    """Values the greedy action, whatever the price."""
+
+    def value(self, q, states):
+        greedy = Greedy(self.support, self.worst)
+        return greedy.value(q, states) + self.besides(greedy.policy(q), states)
 
 
 class IgnoresWeights(Wrapped):
@@ -302,9 +317,19 @@ MUTANTS = {  # a contract's check, who passes it, and who does not
         Merged("noisy"),
     ),
     "a backup without the support rule": (
-        backups.check_no_supported_choice_is_better,
+        backups.check_its_policy_does_what_its_value_assumes,
         Greedy,
         lambda _, worst: Greedy(EveryAction(3), worst),
+    ),
+    "a soft backup whose policy is colder": (
+        backups.check_its_policy_does_what_its_value_assumes,
+        backups.soft(*backups.SOFT),
+        lambda support, worst: Colder(support, worst, backups.SOFT),
+    ),
+    "a soft backup that is hard": (
+        backups.check_no_supported_choice_is_better,
+        backups.soft(*backups.SOFT),
+        lambda support, worst: Hard(support, worst, backups.SOFT),
     ),
     "a backup that hopes where there is no evidence": (
         backups.check_a_state_without_evidence_is_worth_its_worst,
