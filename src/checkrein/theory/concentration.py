@@ -5,7 +5,7 @@ steps to the log's share of it. The policies may differ from step to step, and t
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -115,7 +115,7 @@ def policy_concentration(
     density = _largest_by_state(taken[0], chosen[taken] * _inverse(mu[taken]), len(start))
     chain = sparse.csr_array(np.einsum("sa,sat->st", chosen, moves))
     found = _coefficient(chain, np.arange(len(start)), density, start, discount, tolerance, max_steps)
-    return Concentration(found.ratios, found.ceiling, discount, int(taken[0].size))
+    return replace(found, n_pairs=int(taken[0].size))
 
 
 def logged_concentration(
@@ -128,27 +128,40 @@ def logged_concentration(
     discount: float,
     weights: FloatArray | None = None,
     initial_weights: FloatArray | None = None,
+    policy: FloatArray | None = None,
     tolerance: float = 1e-6,
     max_steps: int = MOST_STEPS,
 ) -> Concentration:
-    """Estimate the coefficient from a log of finite states, over policies that keep to logged pairs.
+    """Estimate the coefficient from a log of finite states, over policies that keep to logged pairs, or of one policy.
 
     The frequencies of the log take the place of mu and of the transitions: a plug-in estimate, unreliable where pairs
     were logged rarely. A state in which nothing was logged ends the episode.
 
     states, actions, next_states, terminals, weights: (n,); initial_states, initial_weights: (e,)
+    policy: (S, A) probabilities; one that takes a pair that was never logged makes the coefficient infinite
     """
     counts = np.ones(len(states)) if weights is None else np.asarray(weights, dtype=np.float64)
     size = int(max(states.max(), next_states.max(), initial_states.max())) + 1
-    keys, pair = np.unique(states * (int(actions.max()) + 1) + actions, return_inverse=True)
+    width = int(actions.max()) + 1
+    keys, pair = np.unique(states * width + actions, return_inverse=True)
+    owner, taken = np.divmod(keys, width)
     totals = np.bincount(pair, counts)
     going = ~terminals
-    shape = keys.size, size
-    moves = sparse.csr_array((counts[going] / totals[pair[going]], (pair[going], next_states[going])), shape=shape)
-    owner = keys // (int(actions.max()) + 1)
+    shares = counts[going] / totals[pair[going]]
+    moves = sparse.csr_array((shares, (pair[going], next_states[going])), shape=(keys.size, size))
     start = np.bincount(initial_states, initial_weights, size).astype(np.float64)
-    density = _largest_by_state(owner, totals.sum() / totals, size)
-    return _coefficient(moves, owner, density, start / start.sum(), discount, tolerance, max_steps)
+    start /= start.sum()
+    ratios = totals.sum() / totals
+    if policy is None:
+        density = _largest_by_state(owner, ratios, size)
+        return _coefficient(moves, owner, density, start, discount, tolerance, max_steps)
+    chosen = np.asarray(policy, dtype=np.float64)[owner, taken]
+    density = _largest_by_state(owner, chosen * ratios, size)
+    followed = np.bincount(owner, chosen, size)
+    density[(followed < 1 - SUM) & (np.bincount(owner, minlength=size) > 0)] = np.inf
+    choice = sparse.csr_array((chosen, (owner, np.arange(owner.size))), shape=(size, owner.size))
+    found = _coefficient(choice @ moves, np.arange(size), density, start, discount, tolerance, max_steps)
+    return replace(found, n_pairs=int((chosen > 0).sum()))
 
 
 def _checked(transitions: ArrayLike, initial: ArrayLike, mu: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
