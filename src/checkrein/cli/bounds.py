@@ -96,54 +96,35 @@ def samples(
     say(f"Values are at most {value:.4g} in size, so an error of {2 * value:.4g} says nothing.")
 
 
-@bounds.command()
-def fqe(
-    discount: Gamma,
-    epsilon: Epsilon = None,
-    rows: Rows = None,
-    iterations: Iterations = 100,
-    value_bound: ValueBound = None,
-    step_cost: StepCost = None,
-    concentration: Coefficient = 1.0,
-    inherent_error: Inherent = 0.0,
-    delta: Delta = 0.05,
-    dimension: Dimension = None,
-) -> None:
-    """Bound the error of FQE's value (Theorem 4.2)."""
-    from checkrein import theory
+def _error_command(name: str, words: str) -> None:
+    """Add the command of a standalone theorem: FQE and FQI take the same arguments."""
 
-    value = _value_bound(value_bound, step_cost, discount)
-    given: dict[str, Any] = {"iterations": iterations, "discount": discount, "value_bound": value}
-    given |= {"concentration": concentration, "inherent_error": inherent_error}
-    statements = _statements(iterations, 0, 1)
-    epsilons = _epsilons(epsilon, rows, value, dimension, delta, statements, inherent_error > 0)
-    one, other = theory.fqe_error, theory.corrected.fqe_error
-    _show([one(epsilon=epsilons[0], **given), other(epsilon=epsilons[1], **given)])
+    @bounds.command(name, help=words)
+    def error(
+        discount: Gamma,
+        epsilon: Epsilon = None,
+        rows: Rows = None,
+        iterations: Iterations = 100,
+        value_bound: ValueBound = None,
+        step_cost: StepCost = None,
+        concentration: Coefficient = 1.0,
+        inherent_error: Inherent = 0.0,
+        delta: Delta = 0.05,
+        dimension: Dimension = None,
+    ) -> None:
+        from checkrein import theory
+
+        value = _value_bound(value_bound, step_cost, discount)
+        given: dict[str, Any] = {"iterations": iterations, "discount": discount, "value_bound": value}
+        given |= {"concentration": concentration, "inherent_error": inherent_error}
+        statements = _statements(iterations, 0, 1)
+        epsilons = _epsilons(epsilon, rows, value, dimension, delta, statements, inherent_error > 0)
+        printed, checked = (getattr(which, f"{name}_error") for which in (theory, theory.corrected))
+        _show([printed(epsilon=epsilons[0], **given), checked(epsilon=epsilons[1], **given)])
 
 
-@bounds.command()
-def fqi(
-    discount: Gamma,
-    epsilon: Epsilon = None,
-    rows: Rows = None,
-    iterations: Iterations = 100,
-    value_bound: ValueBound = None,
-    step_cost: StepCost = None,
-    concentration: Coefficient = 1.0,
-    inherent_error: Inherent = 0.0,
-    delta: Delta = 0.05,
-    dimension: Dimension = None,
-) -> None:
-    """Bound the excess of FQI's policy over the best one (Theorem 4.3)."""
-    from checkrein import theory
-
-    value = _value_bound(value_bound, step_cost, discount)
-    given: dict[str, Any] = {"iterations": iterations, "discount": discount, "value_bound": value}
-    given |= {"concentration": concentration, "inherent_error": inherent_error}
-    statements = _statements(iterations, 0, 1)
-    epsilons = _epsilons(epsilon, rows, value, dimension, delta, statements, inherent_error > 0)
-    one, other = theory.fqi_error, theory.corrected.fqi_error
-    _show([one(epsilon=epsilons[0], **given), other(epsilon=epsilons[1], **given)])
+_error_command("fqe", "Bound the error of FQE's value (Theorem 4.2).")
+_error_command("fqi", "Bound the excess of FQI's policy over the best one (Theorem 4.3).")
 
 
 @bounds.command("end-to-end")

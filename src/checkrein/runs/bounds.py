@@ -154,7 +154,11 @@ def _end_to_end(run: FinishedRun) -> list[Comparison]:
         scale, trivial = run.multipliers.scales[place], run.constraint_range(place)
         one, other = (_said(Bound(whole.constraint.value * scale, trivial, "")) for whole in (printed, checked))
         bound = bounds.get(constraint.name)
-        measured = NOTHING if bound is None else f"{constraint.sign * (bound - constraint.limit):+.3g}, certified"
+        measured = (
+            NOTHING
+            if bound is None
+            else f"{constraint.sign * (bound - constraint.limit):+.3g} by the certificate's bound"
+        )
         found.append(Comparison(f"4.4: excess over the limit of {constraint.name}", one, other, measured))
     return found
 
