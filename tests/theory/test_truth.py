@@ -1,8 +1,11 @@
 """Fitted iterations with known errors in every regression, on finite MDPs: what the theorems say of them must hold."""
 
+import itertools
+
 import numpy as np
 import pytest
 
+from checkrein import AtMost, TabularPolicy
 from checkrein.theory import concentration, corrected, fqe_error, fqi_error
 from checkrein.theory.concentration import Concentration
 from problems import random_mdp
@@ -96,3 +99,40 @@ def test_the_printed_excess_of_fqi_fails_in_one_state_at_a_small_discount(discou
     excess = 2 * epsilon / (1 - discount)  # the worse of two actions looks epsilon better, the other epsilon worse
     assert (excess <= fqi_error(**arguments, concentration=found.value).value) == holds
     assert excess <= corrected.fqi_error(**arguments, concentration=found.second_order).value * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_corrected_end_to_end_bounds_hold_for_a_game_with_wrong_estimates_and_poor_best_responses(seed):
+    """Every policy of a small MDP is known; estimates err by up to E, best responses are up to I too dear."""
+    mdp = random_mdp(seed, n_states=4, n_actions=2, successors=2)
+    rng, bound, discount = np.random.default_rng(seed), 3.0, mdp.discount
+    policies = [TabularPolicy(np.eye(2)[list(chosen)]) for chosen in itertools.product(range(2), repeat=4)]
+    values = [mdp.values(policy) for policy in policies]
+    c, g = (np.array([value[name] for value in values]) for name in ("c", "g0"))
+    limit = AtMost("g0", float(np.quantile(g, 0.3)))
+    best = mdp.optimum(objective="c", constraints=[limit]).values["c"]
+    largest = {name: np.abs(mdp.costs[name]).max() / (1 - discount) for name in ("c", "g0")}
+    given = {"epsilon": 0.01, "iterations": 10**4, "discount": discount}
+    evaluation = corrected.fqe_error(value_bound=1.0, concentration=2.0, **given).value
+    learning = corrected.fqi_error(value_bound=1.0, concentration=2.0, **given).value
+    seen = [
+        np.clip(x + rng.uniform(-1, 1, size=16) * evaluation, -top, top) for x, top in ((c, largest["c"]), (g, 1e9))
+    ]
+    multipliers, played = rng.uniform(0, bound, size=30), []
+    for multiplier in multipliers:
+        lagrangian = c + multiplier * g
+        played.append(rng.choice(np.flatnonzero(lagrangian <= lagrangian.min() + learning)))
+    said_c, said_g = (x[played] for x in seen)
+    upper = said_c.mean() + bound * max(said_g.mean() - limit.limit, 0.0)
+    gap = upper - max((said_c + m * (said_g - limit.limit)).min() for m in multipliers)
+    whole = corrected.end_to_end(
+        **given,
+        objective_bound=largest["c"],
+        constraint_bound=largest["g0"],
+        bound=bound,
+        tolerance=gap,
+        concentration=2.0,
+        evaluation_concentration=2.0,
+    )
+    assert c[played].mean() - best <= whole.objective.value
+    assert g[played].mean() - limit.limit <= whole.constraint.value
