@@ -105,7 +105,13 @@ def require_command(words):
         group = typer.main.get_command(app)
         unknown = [] if arguments and arguments[0] in group.commands else arguments[:1] or [name]
         if not unknown:
-            group.commands[arguments[0]].make_context(arguments[0], list(arguments[1:]))  # a mistake is a UsageError
+            command, rest = group.commands[arguments[0]], list(arguments[1:])
+            while rest and rest[0] in getattr(command, "commands", {}):
+                command, rest = command.commands[rest[0]], rest[1:]
+            if hasattr(command, "commands"):
+                unknown = rest[:1] or [words[-1]]
+            else:
+                command.make_context(arguments[0], rest)  # a mistake is a UsageError
     else:
         unknown = [name]
     if unknown:

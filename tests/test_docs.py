@@ -110,6 +110,8 @@ def test_output_belongs_to_the_example_before_it():
         "checkrein fit",
         "checkrein fit one.toml two.toml",
         "checkrein export run --format",
+        "checkrein bounds guess",
+        "checkrein bounds lock --length 3",
         "make coffee",
         "pip install 'checkrein[everything]'",
         "pip uninstall checkrein",

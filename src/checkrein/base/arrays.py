@@ -62,7 +62,7 @@ def finite_vector(values: ArrayLike, name: str, error: type[CheckreinError] = Ar
 def require_positive(**values: float) -> None:
     """Raise unless every named parameter is a finite number above zero."""
     for name, value in values.items():
-        if not (isinstance(value, int | float | np.number) and np.isfinite(value) and value > 0):
+        if not (isinstance(value, int | float | np.number) and math.isfinite(value) and value > 0):
             raise ArgumentError(f"{name} is {value}: it must be finite and above 0")
 
 

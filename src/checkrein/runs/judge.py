@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from glob import glob
 from pathlib import Path
 
 from checkrein.base.errors import ArgumentError, DataError
@@ -19,7 +18,7 @@ from checkrein.runs.folder import RunFolder
 from checkrein.runs.method import method_for
 from checkrein.runs.players import light_functions
 from checkrein.runs.problem_file import ProblemFile
-from checkrein.runs.reading import folder_of, is_file, paths_of, read
+from checkrein.runs.reading import folder_of, missing, read, with_path
 
 
 @dataclass(frozen=True)
@@ -44,9 +43,8 @@ def open_trial(run: Path, data: str | None, *, single: bool = False) -> Trial:
     folder = RunFolder(run)
     asked, policy, file = folder.resolved(), folder.policy(single=single), folder.problem_file()
     if data is not None:
-        file = file.model_copy(update={"data": file.data.model_copy(update={"path": data})})
-    gone = [path for path in paths_of(file, Path()) if is_file(path) and not glob(path)]
-    if data is None and gone:
+        file = with_path(file, data)
+    elif gone := missing(file, Path()):
         raise DataError(f"there is no {gone[0]} here, where the run's log should be: pass --data with its path")
     dataset = read(file, Path(), folder.encoding()).dataset
     key = log_key(dataset)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from glob import glob
 from pathlib import Path
 from typing import cast
 
@@ -79,6 +80,16 @@ def paths_of(file: ProblemFile, folder: Path) -> list[str]:
     """Return where the log lies, seen from a folder."""
     paths = [file.data.path] if isinstance(file.data.path, str) else file.data.path
     return [str(folder / path) if is_file(path) else path for path in paths]
+
+
+def with_path(file: ProblemFile, path: str) -> ProblemFile:
+    """Return the same problem on a log that lies elsewhere."""
+    return file.model_copy(update={"data": file.data.model_copy(update={"path": path})})
+
+
+def missing(file: ProblemFile, folder: Path) -> list[str]:
+    """Return the files of the log that are not there, seen from a folder."""
+    return [path for path in paths_of(file, folder) if is_file(path) and not glob(path)]
 
 
 def folder_of(file: ProblemFile, folder: Path) -> Path:
