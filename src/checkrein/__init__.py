@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from checkrein.best_response import FQI, LSPI
     from checkrein.certification import Certificate
     from checkrein.certification.certify import certify
+    from checkrein.certification.derandomise import derandomise
     from checkrein.data.dataset import Dataset
     from checkrein.data.frames import FrameStack, stack_frames
     from checkrein.deploy import load_policy
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
         Tabular,
         Trees,
     )
-    from checkrein.game import Round, Solution, Status, rounds
+    from checkrein.game import Derandomised, Round, Solution, Status, rounds
+    from checkrein.game.regularized import regularized
+    from checkrein.game.regularized_grid import regularized_grid
     from checkrein.game.solve import solve
     from checkrein.logs.hdf5 import read_hdf5
     from checkrein.logs.minari import read_minari
@@ -54,6 +57,7 @@ __all__ = [
     "CheckreinError",
     "CuttingPlane",
     "Dataset",
+    "Derandomised",
     "Ensemble",
     "Estimates",
     "ExponentiatedGradient",
@@ -81,6 +85,7 @@ __all__ = [
     "Values",
     "Watch",
     "certify",
+    "derandomise",
     "evaluate",
     "learn_certified",
     "load_policy",
@@ -88,6 +93,8 @@ __all__ = [
     "read_hdf5",
     "read_logs",
     "read_minari",
+    "regularized",
+    "regularized_grid",
     "rounds",
     "save_policy",
     "solve",
@@ -108,6 +115,7 @@ _MODULES = {  # where each public name is from; type checkers read the same from
     "CheckreinError": "checkrein.base.errors",
     "CuttingPlane": "checkrein.online",
     "Dataset": "checkrein.data.dataset",
+    "Derandomised": "checkrein.game",
     "Ensemble": "checkrein.functions",
     "Estimates": "checkrein.evaluation",
     "ExponentiatedGradient": "checkrein.online",
@@ -135,6 +143,7 @@ _MODULES = {  # where each public name is from; type checkers read the same from
     "Values": "checkrein.problem",
     "Watch": "checkrein.bellman.iteration",
     "certify": "checkrein.certification.certify",
+    "derandomise": "checkrein.certification.derandomise",
     "evaluate": "checkrein.evaluation",
     "learn_certified": "checkrein.selection.fixed_sequence",
     "load_policy": "checkrein.deploy",
@@ -142,6 +151,8 @@ _MODULES = {  # where each public name is from; type checkers read the same from
     "read_hdf5": "checkrein.logs.hdf5",
     "read_logs": "checkrein.logs.table",
     "read_minari": "checkrein.logs.minari",
+    "regularized": "checkrein.game.regularized",
+    "regularized_grid": "checkrein.game.regularized_grid",
     "rounds": "checkrein.game",
     "save_policy": "checkrein.policies",
     "solve": "checkrein.game.solve",

@@ -19,6 +19,7 @@ from checkrein.bellman.iteration import (
 )
 from checkrein.bellman.policy_iteration import policy_iteration
 from checkrein.bellman.targets import design_of, dynamics_of, improved_value, improvement_targets, is_exact
+from checkrein.best_response.chain import in_turn
 from checkrein.policies import GreedyPolicy, Support
 from checkrein.problem import Problem
 from checkrein.protocols import (
@@ -72,13 +73,15 @@ class FQI:
             q = iterate_to_fixed_point(design, targets, problem.transitions.next_states, rng)
         return backup.policy(q)
 
-    def responses(
-        self, problem: Problem, multipliers: FloatArray, *, rng: np.random.Generator
-    ) -> tuple[GreedyPolicy, ...]:
-        """Answer many multipliers (M, m), by one batched model where the class has one, else one after another."""
+    def responses(self, problem: Problem, multipliers: FloatArray, *, rng: np.random.Generator) -> tuple[Policy, ...]:
+        """Answer many multipliers (M, m), by one batched model where the class has one, else one after another.
+
+        Where fixed points have a closed form, each answer starts from the one before.
+        """
         design = self._design(problem)
         if not isinstance(design, BatchedDesign):
-            return tuple(self(problem, each, rng=rng) for each in multipliers)
+            warm = self.iterations is None and is_exact(problem, self.functions)
+            return in_turn(self, problem, multipliers, rng=rng, warm=warm)
         asked = [problem.scalarised(each) for each in multipliers]
         backups = [Greedy(self.support.choices(problem), worst) for _, worst in asked]
         targets = [improvement_targets(problem, costs, backups[i]) for i, (costs, _) in enumerate(asked)]

@@ -8,6 +8,7 @@ from checkrein.base.arrays import FloatArray, require_counts
 from checkrein.bellman.backups import Greedy
 from checkrein.bellman.policy_iteration import policy_iteration
 from checkrein.bellman.targets import dynamics_of, improvement_targets
+from checkrein.best_response.chain import in_turn
 from checkrein.policies import GreedyPolicy, Support
 from checkrein.problem import Problem
 from checkrein.protocols import FunctionClass, Policy
@@ -40,3 +41,7 @@ class LSPI:
             problem, dynamics, targets, backup, backup.support, start=start, max_iterations=self.max_iterations
         )
         return backup.policy(q)
+
+    def responses(self, problem: Problem, multipliers: FloatArray, *, rng: np.random.Generator) -> tuple[Policy, ...]:
+        """Answer many multipliers (M, m), each starting from the answer before."""
+        return in_turn(self, problem, multipliers, rng=rng, warm=True)

@@ -1,6 +1,13 @@
 """The game between policies and multipliers: the paper's meta-algorithm."""
 
-from checkrein.game.derandomise import Derandomised, averaged_weights, best_member
+from checkrein.game.derandomise import (
+    Derandomised,
+    SinglePolicies,
+    averaged_weights,
+    best_deterministic,
+    best_member,
+    single_policies,
+)
 from checkrein.game.loop import Round, rounds
 from checkrein.game.solution import Solution, Status
 from checkrein.game.solve import solve
@@ -8,10 +15,13 @@ from checkrein.game.solve import solve
 __all__ = [
     "Derandomised",
     "Round",
+    "SinglePolicies",
     "Solution",
     "Status",
     "averaged_weights",
+    "best_deterministic",
     "best_member",
     "rounds",
+    "single_policies",
     "solve",
 ]
