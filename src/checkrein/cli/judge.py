@@ -124,13 +124,15 @@ def show_singles(summary: "Summary") -> None:
     """Print the kinds of single policies that the run compared, and which of them is judged."""
     if summary.singles is None:
         return
-    costs = [row.name for row in summary.costs]
-    table = Table("kind", *(f"{escape(cost)}, {part}" for cost in costs for part in ("learning", "held out")), "price")
-    for one in summary.singles.found:
-        estimates = [one.values[cost] for cost in costs]
-        cells = [_number(value) for each in estimates for value in (each.learning, each.held_out)]
-        table.add_row(f"{one.kind} (judged here)" if one.chosen else one.kind, *cells, _number(one.price))
+    found = summary.singles.found
+    table = Table("single policy", *(one.kind for one in found))
+    for row in summary.costs:
+        estimates = [one.values[row.name] for one in found]
+        table.add_row(escape(row.name), *(f"{_number(e.held_out)} ({_number(e.learning)})" for e in estimates))
+    table.add_row("price", *(f"({_number(one.price)})" for one in found))
     console.print(table)
+    console.print(Text("held-out estimates, in brackets those of the learning part", style="dim"))
+    say("".join(f"Judged here: {one.kind}." for one in found if one.chosen))
     for kind, reason in summary.singles.left_out.items():
         console.print(Text(f"{kind}: left out, because {reason}", style="dim"), soft_wrap=True)
 
