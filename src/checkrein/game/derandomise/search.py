@@ -77,7 +77,8 @@ def local_search(start: Switches, candidates: BoolArray, limits: FloatArray, *, 
             score, now = np.where(meets, values[..., 0], np.inf), current.values[0]
             now = np.inf if worst_now > tolerance else now
         state, action = np.unravel_index(int(np.argmin(score)), score.shape)
-        if not score[state, action] < now - SAME * (1 + abs(score[state, action])):
+        best = float(score[state, action])
+        if not (np.isfinite(best) and best < now - SAME * (1 + abs(best))):
             break
         current = current.switched(int(state), int(action))
         if count % REFRESHED == 0:
