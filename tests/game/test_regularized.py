@@ -198,7 +198,7 @@ def test_multipliers_that_are_none_are_refused(multipliers, message):
 @pytest.mark.parametrize(
     ("points", "message"),
     [
-        ({"g0": [1.0]}, "the grid has values for 'g0', but the constraints are 'g0', 'g1'"),
+        ({"g0": [1.0]}, "multipliers are given for 'g0', but the constraints are 'g0', 'g1'"),
         ({"g0": [1.0], "g1": []}, r"shape \(0,\)"),
         ([[1.0]], r"shape \(1, 1\): it must be \(points, 2\)"),
         ([[1.0, -1.0]], "a multiplier is -1.0"),

@@ -14,7 +14,7 @@ not bind: of a range without end.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from checkrein.online.master import best_mixture
 from checkrein.problem import Problem, Values
 from checkrein.protocols import BestResponse, Evaluator, OnlineLearner, Policy
 
+T = TypeVar("T")
 Multipliers = Mapping[str, float] | Sequence[float] | FloatArray
 NUDGES = 1e-3, 1e-5, 1e-7  # relative changes of a multiplier that decide between policies that are equally good
 TIED = 1e-8  # the share of C + multipliers . G by which two policies that are equally good may differ
@@ -136,19 +137,24 @@ def multipliers_for(
 
 def multipliers_of(problem: Problem, multipliers: Multipliers) -> FloatArray:
     """(m,) multipliers in the order of the constraints, checked."""
-    names = [c.name for c in problem.constraints]
     if isinstance(multipliers, Mapping):
-        if set(multipliers) != set(names):
-            raise ArgumentError(
-                f"multipliers are given for {', '.join(map(repr, multipliers)) or 'nothing'}, but the constraints are "
-                f"{', '.join(map(repr, names)) or 'none'}: give one for each"
-            )
-        multipliers = [multipliers[name] for name in names]
+        multipliers = in_order(problem, multipliers)
     price = np.asarray(multipliers, dtype=np.float64)
-    if price.shape != (len(names),):
-        raise ArgumentError(f"multipliers have shape {price.shape}, but there are {len(names)} constraints")
+    if price.shape != (problem.n_constraints,):
+        raise ArgumentError(f"multipliers have shape {price.shape}, but there are {problem.n_constraints} constraints")
     require_prices(price)
     return price
+
+
+def in_order(problem: Problem, given: Mapping[str, T]) -> list[T]:
+    """Return what is given by the name of each constraint, in their order."""
+    names = [c.name for c in problem.constraints]
+    if set(given) != set(names):
+        raise ArgumentError(
+            f"multipliers are given for {', '.join(map(repr, given)) or 'nothing'}, but the constraints are "
+            f"{', '.join(map(repr, names)) or 'none'}: give them for each"
+        )
+    return [given[name] for name in names]
 
 
 def require_prices(prices: FloatArray) -> None:

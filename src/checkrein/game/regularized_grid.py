@@ -10,7 +10,7 @@ import polars as pl
 from checkrein.base.arrays import BoolArray, FloatArray, frozen, require_seed
 from checkrein.base.errors import ArgumentError
 from checkrein.game.derandomise.single import MET, best_place
-from checkrein.game.regularized import Regularized, regularized_by, require_prices
+from checkrein.game.regularized import Regularized, in_order, regularized_by, require_prices
 from checkrein.problem import Problem, Values
 from checkrein.protocols import BestResponse, Evaluator, ManyResponses, Policy
 
@@ -73,18 +73,12 @@ def regularized_grid(
 
 def _points(problem: Problem, multipliers: Grid) -> FloatArray:
     """(M, m)"""  # noqa: D400, D415
-    names = [c.name for c in problem.constraints]
     if isinstance(multipliers, Mapping):
-        if set(multipliers) != set(names):
-            raise ArgumentError(
-                f"the grid has values for {', '.join(map(repr, multipliers)) or 'nothing'}, but the constraints are "
-                f"{', '.join(map(repr, names)) or 'none'}: give values for each"
-            )
-        multipliers = list(product(*(multipliers[name] for name in names)))
+        multipliers = list(product(*in_order(problem, multipliers)))
     points = np.array(multipliers, dtype=np.float64)
-    if points.ndim != 2 or points.shape[1] != len(names) or not len(points):
+    if points.ndim != 2 or points.shape[1] != problem.n_constraints or not len(points):
         raise ArgumentError(
-            f"the grid has shape {points.shape}: it must be (points, {len(names)}), one column for each constraint"
+            f"the grid has shape {points.shape}: it must be (points, {problem.n_constraints}), a column per constraint"
         )
     require_prices(points)
     return points

@@ -51,7 +51,9 @@ def best_deterministic(
             closest = [tables[best_place(problem, [v for _, v in tables], tolerance)][0]] if tables else []
             starts = _distinct([*closest, majority, *mixed, *(table for table, _ in tables)])[: _most(n_states)]
             candidates = _taken([*(table for table, _ in tables), *mixed])
-            new = list(_searched(problem, starts, candidates, _support_of(evaluator), tolerance))
+            searched = list(_searched(problem, starts, candidates, _support_of(evaluator), tolerance))
+            at = best_place(problem, [v for _, v in searched], tolerance) if searched else 0
+            new = [TabularPolicy(majority), *(policy for policy, _ in searched[at : at + 1])]
     tried += _valued(problem, new, evaluator, seed)
     if not tried:
         raise ProblemError("no deterministic policy near the mixture could be valued: deploy the mixture itself")
@@ -94,9 +96,8 @@ def _others(current: Switches, candidates: BoolArray) -> BoolArray:
 
 def _searched(
     problem: Problem, starts: Sequence[FloatArray], candidates: BoolArray, support: Support, tolerance: float
-) -> Iterator[Policy]:
-    """Yield what the search runs to from each start; one that circles for ever is left out."""
-    seen: set[bytes] = set()
+) -> Iterator[tuple[Policy, Values]]:
+    """Yield what the search runs to from each start, as the logged MDP values it; what circles for ever is left out."""
     for start in starts:
         try:
             evidence = with_ends(problem, TabularPolicy(start), support.of(problem))
@@ -104,10 +105,8 @@ def _searched(
             begun = Switches.of(model, start.argmax(axis=1))
         except (EndlessPolicyError, np.linalg.LinAlgError):
             continue
-        actions = local_search(begun, candidates, problem.limits, tolerance=tolerance).actions
-        if actions.tobytes() not in seen:
-            seen.add(actions.tobytes())
-            yield TabularPolicy(_written_out(actions, candidates.shape[1]))
+        end = local_search(begun, candidates, problem.limits, tolerance=tolerance)
+        yield TabularPolicy(_written_out(end.actions, candidates.shape[1])), Values(end.values[0], end.values[1:])
 
 
 def _written_out(actions: IntArray, n_actions: int) -> FloatArray:
