@@ -13,6 +13,8 @@ from checkrein.base.arrays import Array, BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from checkrein.data.dataset import Dataset
+    from checkrein.data.memory import Remembered
+    from checkrein.policies.penalties import Penalty
     from checkrein.problem import Problem, Values
 
 S = TypeVar("S")
@@ -59,6 +61,55 @@ class BoundedCost(Cost, Protocol):
 
     def step_range(self, dataset: "Dataset") -> tuple[float, float]:
         """Return the least and the largest that a step can cost."""
+        ...
+
+
+@runtime_checkable
+class SumBoundedCost(Cost, Protocol):
+    """A cost that says how far its sum over an episode can go, which may be less than its steps allow."""
+
+    def sum_range(self) -> tuple[float, float]:
+        """Return the least and the largest that an episode can cost."""
+        ...
+
+
+@runtime_checkable
+class KnownCost(Cost, Protocol):
+    """A cost that is known for every state and action, logged or not: lack of evidence leaves no doubt about a step."""
+
+    def per_action(self, states: Array, policy: Policy) -> FloatArray:
+        """(n, A) of every action."""
+        ...
+
+
+@runtime_checkable
+class PenaltyCost(Cost, Protocol):
+    """A cost of the policy itself that best responses can minimise: it depends on what is done in a state alone."""
+
+    def penalty(self, states: Array) -> "Penalty":
+        """Return what it adds to the choice of action probabilities in each state."""
+        ...
+
+    def permitted(self, states: Array) -> BoolArray:
+        """(n, A) the actions that keep it finite."""
+        ...
+
+
+@runtime_checkable
+class DeferredCost(Cost, Protocol):
+    """A cost that must know the log before it can be computed: what behavior is, how many actions there are."""
+
+    def resolved(self, dataset: "Dataset") -> Cost:
+        """Return the same cost for this log, and for parts of it; what is resolved already stays as it is."""
+        ...
+
+
+@runtime_checkable
+class MemoryCost(Cost, Protocol):
+    """A cost of what happened before: it joins the state, so that costs and policies may depend on it."""
+
+    def remembered(self, dataset: "Dataset") -> "Remembered":
+        """Return what of a log's past must join its states."""
         ...
 
 
@@ -169,12 +220,21 @@ class FunctionClass(Protocol):
 class Backup(Protocol):
     """How a best response looks one step ahead."""
 
+    @property
+    def support(self) -> ActionMask:
+        """The actions that it chooses among."""
+        ...
+
     def value(self, q: QFunction, states: Array) -> FloatArray:
         """(n,) what states are worth if the best is done there: a minimum over supported actions, or a softmin."""
         ...
 
     def policy(self, q: QFunction) -> Policy:
         """Return who does that."""
+        ...
+
+    def besides(self, policy: Policy, states: Array) -> FloatArray:
+        """(n,) what a policy pays in states beside the Q of its actions: penalties, and the worst without evidence."""
         ...
 
 

@@ -1,5 +1,7 @@
 """Limits from multipliers and multipliers from limits, against the exact linear program."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,9 +13,12 @@ from checkrein import (
     AtLeast,
     AtMost,
     CuttingPlane,
+    Entropy,
+    KLDivergence,
     Problem,
     Tabular,
     TabularMDP,
+    TabularPolicy,
     regularized,
     regularized_grid,
 )
@@ -118,6 +123,27 @@ def test_lower_limits_are_in_the_users_signs():
     priced = multipliers_for(problem, **PLAYERS, **SOLVER)
     assert priced.multipliers == pytest.approx({"good": 0.5})
     assert priced.regularized.limit_ranges["good"] == pytest.approx((0.0, 2.0))
+
+
+@pytest.mark.parametrize(
+    "cost",
+    [AtMost(KLDivergence(TabularPolicy.uniform(8, 3)), 2.0), AtLeast(Entropy(), 3.0)],
+    ids=["KL", "entropy"],
+)
+def test_with_costs_of_the_policy_limit_and_multiplier_determine_each_other(cost):
+    """Soft policies change little by little, so that each price has one limit."""
+    mdp = random_mdp(1, n_constraints=1, n_states=8, n_actions=3, successors=3, discount=0.9)
+    problem = Problem(mdp.exact_log(), objective="c", constraints=[AtMost("g0", 4.6), cost], discount=0.9)
+    priced = multipliers_for(problem, **PLAYERS, **SOLVER | {"max_rounds": 200})
+    assert min(priced.multipliers.values()) > 0.05  # both bind
+    for c in problem.constraints:
+        low, high = priced.regularized.limit_ranges[c.name]
+        assert high - low < 1e-6
+        assert c.limit == pytest.approx(low, abs=1e-4)
+    at = regularized(problem, [0.3, 0.2], **PLAYERS)
+    limits = [replace(c, limit=at.limits[c.name]) for c in problem.constraints]
+    again = multipliers_for(replace(problem, constraints=limits), **PLAYERS, **SOLVER | {"max_rounds": 200})
+    assert list(again.multipliers.values()) == pytest.approx([0.3, 0.2], abs=1e-3)
 
 
 def test_without_constraints_the_policy_is_the_best_of_all():

@@ -6,7 +6,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from checkrein import FQE, FQI, AtMost, CuttingPlane, MixturePolicy, Support, Tabular, TabularPolicy, solve
+from checkrein import (
+    FQE,
+    FQI,
+    AtMost,
+    CuttingPlane,
+    Disagreement,
+    KLDivergence,
+    MixturePolicy,
+    StateActionCost,
+    Support,
+    Tabular,
+    TabularPolicy,
+    TotalVariation,
+    solve,
+)
 from checkrein.game import best_deterministic, best_member
 from checkrein.game.derandomise.search import local_search
 from checkrein.game.derandomise.switches import Switches, TabularModel
@@ -101,6 +115,22 @@ def test_costs_of_the_policy_itself_are_those_of_taking_each_action():
     require_switches_equal_full_solves(
         Problem(mdp.exact_log(), objective="c", constraints=constraints, discount=mdp.discount)
     )
+
+
+COSTS = {
+    "KL divergence": KLDivergence(TabularPolicy.uniform(7, 3)),
+    "total variation": TotalVariation(TabularPolicy.uniform(7, 3)),
+    "of state and action": StateActionCost(np.arange(21.0).reshape(7, 3) % 5),
+    "disagreement": Disagreement([0, 1, 2, 0, 1, 2, -1]),
+}
+
+
+@pytest.mark.parametrize("cost", COSTS.values(), ids=COSTS.keys())
+def test_costs_that_are_known_where_nothing_was_logged_are_known_to_the_switches(cost):
+    log = random_log(0, episodes=6, n_states=7)
+    assert np.unique(log.states * 3 + log.actions).size < 21
+    constraints = [AtMost("g0", 1.0), AtMost(cost, 2.0)]
+    require_switches_equal_full_solves(Problem(log, objective="c", constraints=constraints, discount=0.9))
 
 
 def solved(seed, n_constraints, **kwargs):

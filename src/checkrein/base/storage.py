@@ -3,6 +3,7 @@
 Writing is atomic: a temporary file beside the target, flushed to the disk, then renamed over it.
 """
 
+import hashlib
 import json
 import os
 import tempfile
@@ -52,6 +53,17 @@ def save(value: object, path: Path) -> None:
     tree = _pack(value, type(value).__name__, arrays)
     text = np.array(json.dumps(tree, sort_keys=True))
     write_atomically(path, lambda file: np.savez(file, allow_pickle=False, **{TREE: text}, **arrays))
+
+
+def digest(value: object) -> str:
+    """SHA-256 of a storable value: equal ones have the same, arrays and all."""
+    arrays: dict[str, Array] = {}
+    tree = _pack(value, type(value).__name__, arrays)
+    found = hashlib.sha256(json.dumps(tree, sort_keys=True).encode())
+    for array in arrays.values():
+        found.update(repr((array.dtype.str, array.shape)).encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
 
 
 def load(path: Path) -> Any:

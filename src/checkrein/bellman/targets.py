@@ -1,6 +1,7 @@
 """Regression targets of evaluation and of improvement, and what a fitted Q says of the initial states."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol, cast
 
 import numpy as np
@@ -10,7 +11,17 @@ from checkrein.base.errors import ArgumentError
 from checkrein.bellman.termination import with_ends
 from checkrein.policies import Supported, members_of
 from checkrein.problem import Problem, Values
-from checkrein.protocols import ActionMask, Backup, Design, Dynamics, ExactDesign, FunctionClass, Policy, QFunction
+from checkrein.protocols import (
+    ActionMask,
+    Backup,
+    Design,
+    Dynamics,
+    EnsembleQFunction,
+    ExactDesign,
+    FunctionClass,
+    Policy,
+    QFunction,
+)
 
 Targets = Callable[[QFunction | None], FloatArray]
 
@@ -52,11 +63,19 @@ def dynamics_of(problem: Problem, functions: FunctionClass, who: str) -> Dynamic
 def evaluation_targets(problem: Problem, policy: Policy, evidence: ActionMask) -> tuple[FloatArray, Targets]:
     """Return the costs (n, k) that a policy pays at once, and its targets y = c + discount * Q(x', policy(x')).
 
-    (Algorithm 3 of the paper, line 3.)
+    (Algorithm 3 of the paper, line 3.) Of a cost that is known for every action, what is fitted is the sum after the
+    step, and the next step is in the costs: `with_known_steps` adds the first one.
     """
     next_states = problem.transitions.next_states
     ahead = Supported.of(policy, next_states, evidence, problem.transitions.n_actions)
-    costs = problem.costs(policy) + problem.continuation[:, None] * ahead.at_worst(problem.worst(policy))
+    later = ahead.at_worst(problem, policy, next_states)
+    costs = problem.costs(policy)
+    if problem.known_costs:
+        costs = costs.copy()
+        costs[:, list(problem.known_costs)] = 0.0
+        for i, steps in problem.known_steps(policy, next_states):
+            later[:, i] += (ahead.probabilities * steps).sum(axis=1)
+    costs = costs + problem.continuation[:, None] * later
     followed = problem.continuation[:, None] * ahead.probabilities
 
     def targets(q: QFunction | None) -> FloatArray:
@@ -68,10 +87,39 @@ def evaluation_targets(problem: Problem, policy: Policy, evidence: ActionMask) -
 def evaluate_fixed_point(
     problem: Problem, policy: Policy, dynamics: Dynamics, evidence: ActionMask, *, require_contraction: bool
 ) -> QFunction:
-    """Return the Q that the evaluation of a policy runs to, for all costs at once."""
+    """Return what the evaluation of a policy runs to, for all costs at once: Q, but for steps that are known."""
     evidence = with_ends(problem, policy, evidence)
     costs, _ = evaluation_targets(problem, policy, evidence)
     return dynamics.evaluate(costs, followed_by(problem, policy, evidence), require_contraction=require_contraction)
+
+
+def with_known_steps(problem: Problem, policy: Policy, q: QFunction) -> QFunction:
+    """Return the Q-function of what was fitted by `evaluation_targets`: the same, but for costs that are known."""
+    return KnownStepsQ(q, problem, policy) if problem.known_costs else q
+
+
+@dataclass(frozen=True, eq=False)
+class KnownStepsQ:
+    """Values after a step, plus the step itself where it is known."""
+
+    q: QFunction
+    problem: Problem
+    policy: Policy
+
+    def __call__(self, states: Array) -> FloatArray:
+        """(n, A, k)"""  # noqa: D400, D415
+        return self._add(self.q(states), states)
+
+    def members(self, states: Array) -> FloatArray:
+        """(M, n, A, k) what each of several says; of one, what it says."""
+        each = self.q.members(states) if isinstance(self.q, EnsembleQFunction) else self.q(states)[None]
+        return self._add(each, states)
+
+    def _add(self, values: FloatArray, states: Array) -> FloatArray:
+        values = np.array(values)
+        for i, steps in self.problem.known_steps(self.policy, states):
+            values[..., i] += steps
+        return values
 
 
 def followed_by(problem: Problem, policy: Policy, evidence: ActionMask) -> Callable[[Array], FloatArray]:
@@ -84,7 +132,8 @@ def value_at_start(problem: Problem, policy: Policy, q: QFunction, evidence: Act
     """Average Q(x, policy(x)) over the logged initial states (Algorithm 3 of the paper, output)."""
     states, weights = problem.transitions.initial_states, problem.transitions.initial_weights
     start = Supported.of(policy, states, evidence, problem.transitions.n_actions)
-    mean = weights @ start.value(q(states), problem.worst(policy)) / weights.sum()
+    values = np.einsum("na,nak->nk", start.probabilities, q(states)) + start.at_worst(problem, policy, states)
+    mean = weights @ values / weights.sum()
     return Values(float(mean[0]), mean[1:])
 
 

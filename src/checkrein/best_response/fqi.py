@@ -6,7 +6,7 @@ import numpy as np
 
 from checkrein.base.arrays import FloatArray, require_counts
 from checkrein.base.errors import ArgumentError
-from checkrein.bellman.backups import Greedy
+from checkrein.bellman.backups import backup_for
 from checkrein.bellman.iteration import (
     BoundedQ,
     RegressionTask,
@@ -20,9 +20,10 @@ from checkrein.bellman.iteration import (
 from checkrein.bellman.policy_iteration import policy_iteration
 from checkrein.bellman.targets import design_of, dynamics_of, improved_value, improvement_targets, is_exact
 from checkrein.best_response.chain import in_turn
-from checkrein.policies import GreedyPolicy, Support
+from checkrein.policies import GreedyPolicy, RegularizedPolicy, Support, written_out
 from checkrein.problem import Problem
 from checkrein.protocols import (
+    Backup,
     BatchedDesign,
     BatchedQ,
     ConservativeDesign,
@@ -36,6 +37,8 @@ from checkrein.protocols import (
 @dataclass(frozen=True)
 class FQI:
     """Regress c + discount * min_a Q(x', a) again and again, then act greedily.
+
+    Where a cost of the policy itself has a price (KL divergence, entropy), minimum and policy are soft.
 
     iterations: how often; None runs to the fixed point, which classes with closed forms reach by policy iteration;
         others iterate until what is still to come counts for little.
@@ -59,19 +62,20 @@ class FQI:
 
     def __call__(
         self, problem: Problem, multipliers: FloatArray, *, rng: np.random.Generator, start: Policy | None = None
-    ) -> GreedyPolicy:
+    ) -> Policy:
         """Minimise objective + multipliers . constraints over supported policies."""
-        costs, worst = problem.scalarised(multipliers)
-        backup = Greedy(self.support.choices(problem), worst)
+        costs = problem.scalarised(multipliers)
+        backup = backup_for(problem, multipliers, self.support.choices(problem))
+        n_states = problem.dataset.n_states
         design = self._design(problem)
         if self.iterations is not None or not is_exact(problem, self.functions):
-            return backup.policy(self._iterate(problem, multipliers, design, backup, rng, start))
-        targets = improvement_targets(problem, costs, backup)
+            return written_out(backup.policy(self._iterate(problem, multipliers, design, backup, rng, start)), n_states)
         dynamics = dynamics_of(problem, self.functions, "FQI")
-        q, settled = policy_iteration(problem, dynamics, targets, backup, backup.support, start=start)
+        q, settled = policy_iteration(problem, dynamics, costs, backup, backup.support, start=start)
         if not settled:
+            targets = improvement_targets(problem, costs, backup)
             q = iterate_to_fixed_point(design, targets, problem.transitions.next_states, rng)
-        return backup.policy(q)
+        return written_out(backup.policy(q), n_states)
 
     def responses(self, problem: Problem, multipliers: FloatArray, *, rng: np.random.Generator) -> tuple[Policy, ...]:
         """Answer many multipliers (M, m), by one batched model where the class has one, else one after another.
@@ -83,8 +87,8 @@ class FQI:
             warm = self.iterations is None and is_exact(problem, self.functions)
             return in_turn(self, problem, multipliers, rng=rng, warm=warm)
         asked = [problem.scalarised(each) for each in multipliers]
-        backups = [Greedy(self.support.choices(problem), worst) for _, worst in asked]
-        targets = [improvement_targets(problem, costs, backups[i]) for i, (costs, _) in enumerate(asked)]
+        backups = [backup_for(problem, each, self.support.choices(problem)) for each in multipliers]
+        targets = [improvement_targets(problem, costs, backup) for costs, backup in zip(asked, backups, strict=True)]
         ranges = [problem.scalarised_range(each) for each in multipliers]
         members: list[QFunction] | None = None
         q: BatchedQ | None = None
@@ -92,7 +96,8 @@ class FQI:
             wanted = np.stack([one(None if members is None else members[i]) for i, one in enumerate(targets)])
             q = design.fit_many(wanted, models=len(targets), rng=rng, start=q)
             members = [BoundedQ(q.member(i), *ends) for i, ends in enumerate(ranges)]
-        return tuple(backup.policy(member) for backup, member in zip(backups, members or [], strict=True))
+        found = zip(backups, members or [], strict=True)
+        return tuple(written_out(backup.policy(member), problem.dataset.n_states) for backup, member in found)
 
     def _design(self, problem: Problem) -> Design:
         design = design_of(problem, self.functions)
@@ -111,14 +116,14 @@ class FQI:
         problem: Problem,
         multipliers: FloatArray,
         design: Design,
-        backup: Greedy,
+        backup: Backup,
         rng: np.random.Generator,
         start: Policy | None,
     ) -> QFunction:
         tasks = []
         for part in judged_on(self.watch, problem):  # the same choices on another part, at its own worst
-            costs, worst = part.scalarised(multipliers)
-            targets = improvement_targets(part, costs, Greedy(backup.support, worst))
+            judging = backup_for(part, multipliers, backup.support)
+            targets = improvement_targets(part, part.scalarised(multipliers), judging)
             tasks.append(RegressionTask(part, targets, ("the weighed costs",)))
         iterations = self.iterations or default_iterations(problem)
         exact = is_exact(problem, self.functions)
@@ -129,6 +134,6 @@ class FQI:
             rng=rng,
             allowed=problem.scalarised_range(multipliers),
             bounded=not exact,
-            start=start.q if isinstance(start, GreedyPolicy) and not exact else None,
+            start=start.q if isinstance(start, GreedyPolicy | RegularizedPolicy) and not exact else None,
             after=telling(self.watch, iterations, tasks, lambda q: improved_value(problem, q, backup)),
         )

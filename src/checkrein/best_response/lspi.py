@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from checkrein.base.arrays import FloatArray, require_counts
-from checkrein.bellman.backups import Greedy
+from checkrein.bellman.backups import backup_for
 from checkrein.bellman.policy_iteration import policy_iteration
-from checkrein.bellman.targets import dynamics_of, improvement_targets
+from checkrein.bellman.targets import dynamics_of
 from checkrein.best_response.chain import in_turn
-from checkrein.policies import GreedyPolicy, Support
+from checkrein.policies import Support, written_out
 from checkrein.problem import Problem
 from checkrein.protocols import FunctionClass, Policy
 
@@ -30,17 +30,16 @@ class LSPI:
 
     def __call__(
         self, problem: Problem, multipliers: FloatArray, *, rng: np.random.Generator, start: Policy | None = None
-    ) -> GreedyPolicy:
-        """Minimise objective + multipliers . constraints over supported policies."""
+    ) -> Policy:
+        """Minimise objective + multipliers . constraints over supported policies; soft where the policy has a price."""
         del rng  # closed forms leave nothing to chance
-        costs, worst = problem.scalarised(multipliers)
-        backup = Greedy(self.support.choices(problem), worst)
-        targets = improvement_targets(problem, costs, backup)
+        costs = problem.scalarised(multipliers)
+        backup = backup_for(problem, multipliers, self.support.choices(problem))
         dynamics = dynamics_of(problem, self.functions, "LSPI")
         q, _ = policy_iteration(
-            problem, dynamics, targets, backup, backup.support, start=start, max_iterations=self.max_iterations
+            problem, dynamics, costs, backup, backup.support, start=start, max_iterations=self.max_iterations
         )
-        return backup.policy(q)
+        return written_out(backup.policy(q), problem.dataset.n_states)
 
     def responses(self, problem: Problem, multipliers: FloatArray, *, rng: np.random.Generator) -> tuple[Policy, ...]:
         """Answer many multipliers (M, m), each starting from the answer before."""

@@ -16,6 +16,7 @@ from checkrein.data import columns, parquet
 from checkrein.data.compression import group
 from checkrein.data.encoding import Encoding
 from checkrein.data.frames import FrameStack, frozen_states
+from checkrein.data.memory import Memory
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,6 +47,7 @@ class Dataset:
     lowest: FloatArray | None = None  # (k,)
     longest: float | None = None  # steps of the longest episode, kept where episodes are no longer known
     encoding: Encoding | None = None  # what states and actions are called where the log came from
+    memory: Memory | None = None  # what of the past has joined the states, for costs that remember it
 
     @classmethod
     def from_arrays(
@@ -150,8 +152,10 @@ class Dataset:
         """SHA-256 of everything the dataset holds."""
         digest = hashlib.sha256(repr((self.cost_names, self.n_actions, self.n_states)).encode())
         shared: dict[int, bytes] = {}  # frames are hashed once, however many stacks are made of them
-        for value in vars(self).values():
-            if isinstance(value, np.ndarray):
+        for name, value in vars(self).items():
+            if name == "memory":
+                digest.update(b"" if value is None else repr(value).encode())
+            elif isinstance(value, np.ndarray):
                 _hash(value, digest)
             elif isinstance(value, FrameStack):
                 if id(value.frames) not in shared:
@@ -175,7 +179,9 @@ class Dataset:
         """What each finite state is called where the log came from, else its number."""
         if self.n_states is None:
             raise DataError("states that are not finite have no labels")
-        return tuple(map(str, range(self.n_states))) if self.encoding is None else self.encoding.states
+        count = self.n_states if self.memory is None else int(self.memory.n_states or 0)
+        own = tuple(map(str, range(count))) if self.encoding is None else self.encoding.states
+        return own if self.memory is None else self.memory.labels(own, self.action_labels)
 
     @property
     def truncated(self) -> BoolArray:

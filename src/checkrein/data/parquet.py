@@ -48,6 +48,8 @@ def write_fields(dataset: Fields, path: str | Path) -> None:
             f"the states are stacks of shared frames, and a table of {len(dataset)} rows would repeat their pixels: "
             "keep the frames in a file of their own (np.save) and build the dataset with stack_frames again"
         )
+    if dataset.memory is not None:
+        raise DataError("the states of this dataset hold the past of their episodes: write the log itself instead")
     columns, header = _columns(dataset), json.dumps(_header(dataset))
     table = pl.DataFrame(columns)
     metadata = {HEADER: header, DIGEST: _digest(columns, header)}

@@ -16,6 +16,7 @@ from checkrein.bellman.targets import (
     evaluation_targets,
     is_exact,
     value_at_start,
+    with_known_steps,
 )
 from checkrein.functions.ensemble import Ensemble
 from checkrein.functions.features import Polynomial
@@ -86,8 +87,10 @@ class FQE:
         evidence = self.support.of(problem)
         if self.iterations is None and is_exact(problem, self.functions):
             dynamics = dynamics_of(problem, self.functions, "FQE")
-            return evaluate_fixed_point(problem, policy, dynamics, evidence, require_contraction=True)
-        return self._iterate(problem, policy, design_of(problem, self.functions), evidence, rng)
+            fitted = evaluate_fixed_point(problem, policy, dynamics, evidence, require_contraction=True)
+        else:
+            fitted = self._iterate(problem, policy, design_of(problem, self.functions), evidence, rng)
+        return with_known_steps(problem, policy, fitted)
 
     def _solved(self, problem: Problem, policy: Policy, q: QFunction, evidence: ActionMask, ridge: float) -> QFunction:
         """Solve for the last layer, on what the layers before it see."""
@@ -110,7 +113,7 @@ class FQE:
         iterations = self.iterations or (default_iterations(problem) if ridge is None else SOLVED)
 
         def value(q: QFunction) -> FloatArray:
-            values = value_at_start(problem, policy, q, evidence)
+            values = value_at_start(problem, policy, with_known_steps(problem, policy, q), evidence)
             return np.append(values.objective, values.constraints)
 
         return fitted_iteration(

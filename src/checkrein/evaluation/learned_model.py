@@ -87,7 +87,7 @@ class LearnedModel:
         model = self._fitted_model(problem)
         horizon = self.horizon or default_iterations(problem, LONGEST)
         evidence = self.support.of(problem)
-        return Rollouts(model, policy, evidence, problem.worst(), problem.discount, horizon, self.noise, self.threads)
+        return Rollouts(model, policy, evidence, problem, horizon, self.noise, self.threads)
 
     def _fitted_model(self, problem: Problem) -> "TransitionModel":
         """Return the dynamics of a problem, fitted once."""
@@ -123,8 +123,7 @@ class Rollouts:
     model: "TransitionModel"
     policy: Policy
     evidence: ActionMask
-    worst: FloatArray  # (k,)
-    discount: float
+    problem: Problem
     horizon: int
     noise: bool
     threads: int | None
@@ -142,7 +141,8 @@ class Rollouts:
         Each step pays its mean over the policy's actions, one of which is then followed.
         """
         n_actions, d = self.model.deviation.shape
-        sums, weights, going = np.zeros((len(states), self.worst.size)), np.ones(len(states)), np.arange(len(states))
+        k = 1 + self.problem.n_constraints
+        sums, weights, going = np.zeros((len(states), k)), np.ones(len(states)), np.arange(len(states))
         states = np.asarray(states, dtype=np.float64)
         with import_networks("a learned model").threads(self.threads):
             for step in range(self.horizon):
@@ -153,10 +153,11 @@ class Rollouts:
                     probabilities = probabilities_of(self.policy, states, n_actions)
                 followed = Supported.split(probabilities, self.evidence.allowed(states))
                 supported, known = followed.probabilities, followed.probabilities.sum(axis=1)
-                sums[going] += weights[:, None] * followed.value(costs, self.worst)
+                paid = np.einsum("na,nak->nk", supported, costs) + followed.at_worst(self.problem, self.policy, states)
+                sums[going] += weights[:, None] * paid
                 chance, normal = _draw(int(streams.max()) + 1, d, rng)
                 taken = _choose(supported, chance[streams[going]])
-                weights = self.discount * weights * known * (1 - ends[np.arange(going.size), taken])
+                weights = self.problem.discount * weights * known * (1 - ends[np.arange(going.size), taken])
                 left = weights >= FAINT
                 going, weights, taken = going[left], weights[left], taken[left]
                 if not going.size:
@@ -178,7 +179,7 @@ class RolloutQ:
 
     def __call__(self, states: Array) -> FloatArray:
         """(n, A, k)"""  # noqa: D400, D415
-        n_actions, k = len(self.rollouts.model.centre), self.rollouts.worst.size
+        n_actions, k = len(self.rollouts.model.centre), 1 + self.rollouts.problem.n_constraints
         each = n_actions * self.futures
         step = max(1, self.rollouts.chunk // each)
         values = np.empty((len(states), n_actions, k))

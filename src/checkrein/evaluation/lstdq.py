@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from checkrein.bellman.targets import dynamics_of, evaluate_fixed_point, evaluate_members
+from checkrein.bellman.targets import dynamics_of, evaluate_fixed_point, evaluate_members, with_known_steps
 from checkrein.policies import Support
 from checkrein.problem import Problem, Values
 from checkrein.protocols import FunctionClass, Policy, QFunction
@@ -32,4 +32,5 @@ class LSTDQ:
         del rng  # closed forms leave nothing to chance
         dynamics = dynamics_of(problem, self.functions, "LSTDQ")
         evidence = self.support.of(problem)
-        return evaluate_fixed_point(problem, policy, dynamics, evidence, require_contraction=problem.discount == 1)
+        fitted = evaluate_fixed_point(problem, policy, dynamics, evidence, require_contraction=problem.discount == 1)
+        return with_known_steps(problem, policy, fitted)

@@ -56,7 +56,7 @@ class TabularModel:
         matrix = sparse.eye_array(n_states, format="csc") - sparse.csc_array(chain, shape=(n_states, n_states))
         start = np.bincount(rows.initial_states, rows.initial_weights, n_states)
         occupancy = np.atleast_1d(linalg.spsolve(matrix, start / start.sum()))
-        unsupported = occupancy @ choices.at_worst(problem.worst(policy))
+        unsupported = occupancy @ choices.at_worst(problem, policy, np.arange(n_states))
         return np.asarray((occupancy[rows.states] * row_probability) @ problem.costs(policy) + unsupported)
 
 

@@ -96,8 +96,8 @@ class PairCosts(NamedTuple):
     """What each pair of state and action costs."""
 
     immediate: FloatArray  # (S A, k) at once, on average
-    dearest: FloatArray  # (k,) step
-    worst: FloatArray  # (k,) sum
+    dearest: FloatArray  # (k,) step without evidence
+    worst: FloatArray  # (k,) sum from there on
 
     @classmethod
     def of(cls, problem: Problem, policy: Policy) -> "PairCosts":
@@ -108,7 +108,9 @@ class PairCosts(NamedTuple):
         counts = np.bincount(pair, weights, size)
         sums = np.stack([np.bincount(pair, weights * cost, size) for cost in costs[known].T], axis=1)
         immediate = sums / np.where(counts > 0, counts, 1.0)[:, None]
-        return cls(immediate, np.maximum(costs.max(axis=0), 0.0), problem.worst(policy))
+        dearest = np.maximum(costs.max(axis=0), 0.0)
+        dearest[list(problem.known_costs)] = 0.0  # such a step is known: only what comes after is not
+        return cls(immediate, dearest, problem.worst_after(policy))
 
 
 class _Member:
@@ -117,13 +119,17 @@ class _Member:
     def __init__(self, tables: TabularNuisances, policy: Policy) -> None:
         n_states, n_actions = tables.evidence.shape
         probabilities = probabilities_of(policy, np.arange(n_states), n_actions)
-        supported, unsupported_mass = Supported.split(probabilities, tables.evidence)
+        split = Supported.split(probabilities, tables.evidence)
+        supported, unsupported_mass = split.probabilities, split.unsupported_mass
         costs = tables.costs(policy)
         state = np.repeat(np.arange(n_states), n_actions)
         choice = sparse.csr_array((supported.ravel(), (state, np.arange(state.size))), shape=(n_states, state.size))
         self.tables, self.policy = tables, policy
         self.chain: Any = scipy.linalg.lu_factor(np.eye(n_states) - (choice @ tables.moves).toarray())
-        solved = scipy.linalg.lu_solve(self.chain, np.column_stack([choice @ costs.immediate, unsupported_mass]))
+        immediate = choice @ costs.immediate
+        for i, steps in tables.problem.known_steps(policy, np.arange(n_states), where=unsupported_mass > 0):
+            immediate[:, i] += (split.unsupported * steps).sum(axis=1)
+        solved = scipy.linalg.lu_solve(self.chain, np.column_stack([immediate, unsupported_mass]))
         self.values = _with_worst(solved[:, :-1], solved[:, -1:], unsupported_mass, costs)  # (S, k)
         self.q = costs.immediate + tables.moves @ self.values  # (S A, k)
         self.occupancy = scipy.linalg.lu_solve(self.chain, tables.initial_distribution, trans=1)  # (S,)

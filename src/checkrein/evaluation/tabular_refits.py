@@ -42,17 +42,11 @@ class TabularRefit:
         probabilities = probabilities_of(policy, every_state, n_actions)
         logged = np.zeros((n_states, n_actions), dtype=bool)
         logged[states, actions] = True
-        supported, unsupported_mass = Supported.split(probabilities, logged & evidence.allowed(every_state))
-        taken = supported[states, actions] > 0
+        split = Supported.split(probabilities, logged & evidence.allowed(every_state))
         if problem.discount == 1:
-            ends = (following[taken] < 0) | (unsupported_mass[states[taken]] > GIVEN_UP)
-            after = np.maximum(following[taken], 0)
-            circle = circle_apart(states[taken], after, ends, self.starts.states, n_states=n_states)
-            supported[circle], unsupported_mass[circle] = (
-                0.0,
-                probabilities[circle].sum(axis=1),
-            )  # never seen to end: at its worst
-            taken = supported[states, actions] > 0
+            _give_up_circles(split, states, actions, following, self.starts.states)
+        supported = split.probabilities
+        taken = supported[states, actions] > 0
         place, reached = _reachable(self.starts.states, states[taken], following[taken], n_states)
         used = np.flatnonzero(taken & (place[states] >= 0))
         pairs, pair = np.unique(states[used] * n_actions + actions[used], return_inverse=True)
@@ -71,7 +65,7 @@ class TabularRefit:
         after = moves % (n_states + 1) - 1
         self.next = np.where(after >= 0, place[after], 0)
         self.continuation = np.where(after >= 0, problem.discount, 0.0)
-        self.unsupported = unsupported_mass[reached][:, None] * problem.worst(policy)  # (S, k)
+        self.unsupported = split.at_worst(problem, policy, every_state)[reached]  # (S, k)
         self.start = place[self.starts.states]
         self.n_states = reached.size
         self.size = self.n_states**2 + self.k * (e + 3 * moves.size)
@@ -143,6 +137,18 @@ class TabularRefit:
         immediate_cost = self.by_pair @ (self.cost[:, column, None] * moves)
         beyond = self.beyond[column]
         return immediate_cost if beyond is None else immediate_cost + beyond.T @ weights.T
+
+
+def _give_up_circles(
+    split: Supported, states: IntArray, actions: IntArray, following: IntArray, starts: IntArray
+) -> None:
+    """Take for unsupported what a policy does in states from which it was never seen to end: at its worst."""
+    taken = split.probabilities[states, actions] > 0
+    ends = (following[taken] < 0) | (split.unsupported_mass[states[taken]] > GIVEN_UP)
+    after = np.maximum(following[taken], 0)
+    circle = circle_apart(states[taken], after, ends, starts, n_states=len(split.probabilities))
+    split.unsupported[circle] += split.probabilities[circle]
+    split.probabilities[circle] = 0.0
 
 
 def _matrix(amounts: FloatArray, rows: IntArray, columns: IntArray, shape: tuple[int, int]) -> sparse.csr_array:

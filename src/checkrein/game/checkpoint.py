@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from checkrein import costs  # noqa: F401  # so may all of this room
 from checkrein.base import storage
 from checkrein.base.arrays import frozen
-from checkrein.base.errors import CheckpointError
+from checkrein.base.errors import CheckpointError, StorageError
 from checkrein.bellman import iteration  # noqa: F401  # its classes may be read back, and are known once imported
-from checkrein.functions import tabular  # noqa: F401  # so may all of this room
+from checkrein.functions import tabular  # noqa: F401  # and of this
 from checkrein.game.loop import Play, Round
 from checkrein.game.solution import Solution
 from checkrein.policies import save_policy
-from checkrein.problem import Problem, Values
+from checkrein.problem import AtMost, Problem, Values
+from checkrein.protocols import Cost
 
 SETTINGS, ROUNDS, POLICIES = "settings.json", "rounds.jsonl", "policies"
 SOLUTION, POLICY = "solution.json", "policy.npz"
@@ -134,11 +136,22 @@ def _settings(problem: Problem, choices: dict[str, object]) -> dict[str, Any]:
     return {
         "format": 1,
         "dataset": problem.dataset.fingerprint,
-        "objective": repr(problem.objective),
-        "constraints": [repr(constraint) for constraint in problem.constraints],
+        "objective": _in_words(problem.objective),
+        "constraints": [_in_words(constraint) for constraint in problem.constraints],
         "discount": problem.discount,
         **{name: repr(choice) for name, choice in choices.items()},
     }
+
+
+def _in_words(value: AtMost | str | Cost | None) -> str:
+    """Return what tells an objective or a constraint from another; of arrays, a digest."""
+    cost = value.cost if isinstance(value, AtMost) else value
+    if cost is None or isinstance(cost, str):
+        return repr(value)
+    try:
+        return f"{type(cost).__name__} {storage.digest(value)}"
+    except StorageError:  # a function, say
+        return repr(value)
 
 
 def _short(value: object) -> str:

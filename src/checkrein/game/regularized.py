@@ -30,7 +30,8 @@ from checkrein.protocols import BestResponse, Evaluator, OnlineLearner, Policy
 T = TypeVar("T")
 Multipliers = Mapping[str, float] | Sequence[float] | FloatArray
 NUDGES = 1e-3, 1e-5, 1e-7  # relative changes of a multiplier that decide between policies that are equally good
-TIED = 1e-8  # the share of C + multipliers . G by which two policies that are equally good may differ
+JUMP = 0.01  # the share of what a policy gains at another price by which it may be worse at this one
+TIED = 1e-10  # the share of C + multipliers . G by which two policies that are equally good may differ
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +216,8 @@ class _Players(NamedTuple):
         """(m, 2) the least and the largest of each constraint among the policies that are best at this price.
 
         A policy that is best at a slightly higher price of a constraint, and no worse at this one, has the least of it
-        among all that are best at this one.
+        among all that are best at this one. (Soft policies change with the price little by little: each is worse at
+        this one, by half of what it gains at its own.)
         """
         least = values.objective + price @ values.constraints
         tied = TIED * (1 + abs(least))
@@ -229,7 +231,9 @@ class _Players(NamedTuple):
                     moved = price.copy()
                     moved[i] += sign * nudge * unit
                     _, other = self.answer(moved, policy)
-                    if other.objective + price @ other.constraints <= least + tied:
+                    worse = other.objective + price @ other.constraints - least
+                    gained = nudge * unit * abs(other.constraints[i] - values.constraints[i])
+                    if worse <= min(tied, JUMP * gained):
                         ends[i] = min(ends[i, 0], other.constraints[i]), max(ends[i, 1], other.constraints[i])
                         break
         return ends

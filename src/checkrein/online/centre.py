@@ -58,7 +58,10 @@ def _inside(facets: FloatArray, offsets: FloatArray) -> FloatArray | None:
 def _centre(facets: FloatArray, offsets: FloatArray, importance: FloatArray, point: FloatArray) -> FloatArray:
     """Maximise sum_i importance_i log slack_i by damped Newton steps, which never leave the region."""
     for _ in range(MAX_NEWTON):
-        pull = importance / (facets @ point + offsets)
+        slack = facets @ point + offsets
+        if not (slack > 0).all():  # the region is as thin as rounding
+            break
+        pull = importance / slack
         gradient = pull @ facets
         curvature = facets.T @ (facets * (pull**2 / importance)[:, None])
         step = np.linalg.solve(curvature, gradient)

@@ -5,6 +5,7 @@ from checkrein.policies.evidence import Supported, least
 from checkrein.policies.greedy import GreedyPolicy, SoftminPolicy
 from checkrein.policies.majority import MajorityPolicy, one_hot
 from checkrein.policies.mixture import MixturePolicy, load_policy, members_of, probabilities_of, save_policy
+from checkrein.policies.regularized import PermittedMask, RegularizedPolicy, written_out
 from checkrein.policies.support import CountMask, EveryAction, Support
 from checkrein.policies.tabular import TabularPolicy, rows_of
 
@@ -15,7 +16,9 @@ __all__ = [
     "GreedyPolicy",
     "MajorityPolicy",
     "MixturePolicy",
+    "PermittedMask",
     "RegressedMask",
+    "RegularizedPolicy",
     "SoftminPolicy",
     "Support",
     "Supported",
@@ -28,4 +31,5 @@ __all__ = [
     "probabilities_of",
     "rows_of",
     "save_policy",
+    "written_out",
 ]

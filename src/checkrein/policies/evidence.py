@@ -9,6 +9,7 @@ import numpy as np
 
 from checkrein.base.arrays import Array, BoolArray, FloatArray
 from checkrein.policies.mixture import probabilities_of
+from checkrein.problem import Problem
 from checkrein.protocols import ActionMask, Policy
 
 
@@ -16,7 +17,7 @@ class Supported(NamedTuple):
     """What a policy does in some states, split by evidence."""
 
     probabilities: FloatArray  # (n, A) of actions with evidence; the others' are zero
-    unsupported_mass: FloatArray  # (n,) what is left of the probability of all actions
+    unsupported: FloatArray  # (n, A) the other way round
 
     @classmethod
     def of(cls, policy: Policy, states: Array, mask: ActionMask, n_actions: int) -> "Supported":
@@ -26,16 +27,19 @@ class Supported(NamedTuple):
     @classmethod
     def split(cls, probabilities: FloatArray, allowed: BoolArray) -> "Supported":
         """Split probabilities (n, A)."""
-        supported = probabilities * allowed
-        return cls(supported, np.maximum(probabilities.sum(axis=1) - supported.sum(axis=1), 0.0))
+        return cls(probabilities * allowed, probabilities * ~allowed)
 
-    def at_worst(self, worst: FloatArray) -> FloatArray:
-        """(n, k) what the unsupported part costs, at worst values (k,)."""
-        return np.asarray(self.unsupported_mass[:, None] * worst)
+    @property
+    def unsupported_mass(self) -> FloatArray:
+        """(n,) how likely an action without evidence is."""
+        return np.asarray(self.unsupported.sum(axis=1))
 
-    def value(self, q: FloatArray, worst: FloatArray) -> FloatArray:
-        """(n, k) the value of states: Q (n, A, k) of what has evidence, the worst (k,) of the rest."""
-        return np.einsum("na,nak->nk", self.probabilities, q) + self.at_worst(worst)
+    def at_worst(self, problem: Problem, policy: Policy, states: Array) -> FloatArray:
+        """(n, 1 + m) what the unsupported part costs: a step that is known, and the worst that may come of it."""
+        worst = self.unsupported_mass[:, None] * problem.worst_after(policy)
+        for i, steps in problem.known_steps(policy, states, where=self.unsupported_mass > 0):
+            worst[:, i] += (self.unsupported * steps).sum(axis=1)
+        return np.asarray(worst)
 
 
 def least(q: FloatArray, allowed: BoolArray, worst: float) -> FloatArray:

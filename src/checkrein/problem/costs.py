@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from checkrein.base.arrays import FloatArray
+from checkrein.base.arrays import Array, FloatArray
 from checkrein.base.errors import ArgumentError, ProblemError
 from checkrein.base.storage import storable
 from checkrein.data.dataset import Dataset
-from checkrein.protocols import BoundedCost, Cost, Policy, RowCost
+from checkrein.protocols import BoundedCost, Cost, KnownCost, Policy, RowCost
 
 ROUNDING = 1e-9
 
@@ -63,6 +63,17 @@ def per_step(cost: Cost, transitions: Dataset, policy: Policy) -> FloatArray:
 def per_row(cost: RowCost, transitions: Dataset) -> FloatArray:
     """(n,) what each row costs, whoever is valued, checked."""
     return _checked(cost, transitions, cost.per_row(transitions))
+
+
+def per_action(cost: KnownCost, states: Array, policy: Policy) -> FloatArray:
+    """(n, A) what every action costs, logged or not, checked."""
+    steps = np.asarray(cost.per_action(states, policy), dtype=np.float64)
+    if steps.ndim != 2 or len(steps) != len(states) or not np.isfinite(steps).all():
+        raise ArgumentError(
+            f"per_action of {name_of(cost)} has shape {steps.shape} for {len(states)} states, or is not finite: it "
+            "must be one number for each state and action"
+        )
+    return steps
 
 
 def _checked(cost: Cost, transitions: Dataset, found: FloatArray) -> FloatArray:

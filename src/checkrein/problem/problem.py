@@ -1,18 +1,19 @@
 """Problem: which cost to minimise, which to keep under their limits, and at what discount."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from checkrein.base.arrays import FloatArray, frozen
+from checkrein.base.arrays import Array, BoolArray, FloatArray, frozen
 from checkrein.base.errors import ProblemError
 from checkrein.data.dataset import Dataset
+from checkrein.data.memory import Remembered, remember
 from checkrein.problem.constraints import AtMost, require_distinct
-from checkrein.problem.costs import LoggedCost, cost_of, name_of, per_row, per_step, step_range
-from checkrein.protocols import Cost, Policy, RowCost
+from checkrein.problem.costs import LoggedCost, cost_of, name_of, per_action, per_row, per_step, step_range
+from checkrein.protocols import Cost, DeferredCost, KnownCost, MemoryCost, PenaltyCost, Policy, RowCost, SumBoundedCost
 
 T = TypeVar("T")
 
@@ -52,6 +53,21 @@ class Problem:
             cost_of(self.objective, self.dataset)
         require_distinct([c.name for c in self.constraints])
         object.__setattr__(self, "discount", float(self.discount))
+        self._resolve()
+
+    def _resolve(self) -> None:
+        """Let the past that costs remember join the states, and let costs ask the log what they must know."""
+        asked = [cost.remembered(self.dataset) for cost in self._given if isinstance(cost, MemoryCost)]
+        wanted = Remembered(any(a.previous for a in asked), {k: v for a in asked for k, v in a.events.items()})
+        dataset = remember(self.dataset, wanted)
+        object.__setattr__(self, "dataset", dataset)
+        if isinstance(self.objective, DeferredCost):
+            object.__setattr__(self, "objective", self.objective.resolved(dataset))
+        object.__setattr__(self, "constraints", tuple(_resolved(c, dataset) for c in self.constraints))
+
+    @property
+    def _given(self) -> list[str | Cost | None]:
+        return [self.objective, *(c.cost for c in self.constraints)]
 
     @property
     def n_constraints(self) -> int:
@@ -121,16 +137,55 @@ class Problem:
         spreads = dict(zip(rows.cost_names, rows.returns(self.discount).std(axis=0), strict=True))
         return frozen(np.array([spreads.get(name or "", 0.0) or 1.0 for name in self._columns]))
 
-    def scalarised(self, multipliers: FloatArray) -> tuple[FloatArray, float]:
-        """Return the best response's cost c + multipliers . g, (n, 1), and its worst value."""
+    def worst_after(self, policy: Policy) -> FloatArray:
+        """(1 + m,) the most that may follow where an action has no evidence; its own step, if known, is not in it."""
+        if not self.known_costs:
+            return self.worst(policy)
+        after, step = self.worst(policy).copy(), self._step_range(policy)
+        for i in self.known_costs:
+            after[i] = min(max(step[i, 1], 0.0) * self._steps_after, max(after[i], 0.0))
+        return frozen(after)
+
+    def known_steps(
+        self, policy: Policy, states: Array, *, where: BoolArray | None = None
+    ) -> Iterator[tuple[int, FloatArray]]:
+        """Yield the place of each cost that is known for every action, and what actions (n, A) cost; 0 but `where`."""
+        if where is None:
+            for i in self.known_costs:
+                yield i, self._signs[i] * per_action(cast(KnownCost, self._costs[i]), states, policy)
+            return
+        rows = np.flatnonzero(where)
+        for i in self.known_costs if rows.size else ():
+            found = per_action(cast(KnownCost, self._costs[i]), states[rows], policy)
+            steps = np.zeros((len(states), found.shape[1]))
+            steps[rows] = self._signs[i] * found
+            yield i, steps
+
+    def scalarised(self, multipliers: FloatArray) -> FloatArray:
+        """(n, 1) the best response's cost c + multipliers . g of rows; penalties of the policy come beside it."""
         mix = np.concatenate([[1.0], multipliers])
         for i in self.policy_costs:
-            if mix[i] != 0:
+            if mix[i] != 0 and not isinstance(self._costs[i], PenaltyCost):
                 raise ProblemError(
-                    f"{self.value_names[i]} depends on the policy itself, and this best response minimises costs of "
-                    "rows alone: leave it out of what is learned, or use a best response that knows it"
+                    f"{self.value_names[i]} depends on the policy itself, and does not say how it is minimised "
+                    "(penalty(states)): leave it out of what is learned, or use a best response that knows it"
                 )
-        return (self.row_costs @ mix)[:, None], float(self.worst() @ mix)
+        return (self.row_costs @ mix)[:, None]
+
+    def scalarised_worst(self, multipliers: FloatArray) -> float:
+        """Return the largest value of c + multipliers . g."""
+        return float(self.worst() @ np.concatenate([[1.0], multipliers]))
+
+    @cached_property
+    def penalty_costs(self) -> tuple[PenaltyCost, ...]:
+        """The costs of the policy that best responses can minimise."""
+        return tuple(cost for cost in self._costs if isinstance(cost, PenaltyCost))
+
+    def priced_penalties(self, multipliers: FloatArray) -> tuple[tuple[float, PenaltyCost], ...]:
+        """Return those that have a price in c + multipliers . g, each with it."""
+        prices = self._signs * np.concatenate([[1.0], multipliers])
+        pairs = zip(prices.tolist(), self._costs, strict=True)
+        return tuple((price, cost) for price, cost in pairs if price != 0 and isinstance(cost, PenaltyCost))
 
     def scalarised_range(self, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(1,) the least and the largest value of c + multipliers . g that the logged costs allow any state."""
@@ -173,6 +228,11 @@ class Problem:
         """The places, among the values, of costs that depend on the policy."""
         return tuple(i for i, cost in enumerate(self._costs) if not (cost is None or isinstance(cost, RowCost)))
 
+    @cached_property
+    def known_costs(self) -> tuple[int, ...]:
+        """The places, among the values, of costs that are known for every state and action."""
+        return tuple(i for i, cost in enumerate(self._costs) if isinstance(cost, KnownCost))
+
     def signed_costs(self, dataset: Dataset, policy: Policy | None = None) -> FloatArray:
         """(n, 1 + m) the objective and every constraint's cost of a log's rows, signed so that less is better.
 
@@ -190,8 +250,7 @@ class Problem:
 
     @cached_property
     def _costs(self) -> tuple[Cost | None, ...]:
-        given = [self.objective, *(c.cost for c in self.constraints)]
-        return tuple(None if cost is None else cost_of(cost, self.dataset) for cost in given)
+        return tuple(None if cost is None else cost_of(cost, self.dataset) for cost in self._given)
 
     @cached_property
     def _signs(self) -> FloatArray:
@@ -251,3 +310,23 @@ class Problem:
 
     def _horizon(self) -> float:
         return 1 / (1 - self.discount) if self.discount < 1 else self.dataset.longest_episode()
+
+    @cached_property
+    def _steps_after(self) -> float:
+        """How many discounted steps may follow a first one: none where every logged episode has a single row."""
+        log = self.dataset
+        ended = log.episodes is not None and not log.truncated.any()
+        if self.discount == 1 or ended:
+            rest = log.longest_episode() - 1
+            return rest if self.discount == 1 else self.discount * (1 - self.discount**rest) / (1 - self.discount)
+        return self.discount / (1 - self.discount)
+
+
+def _resolved(constraint: AtMost, dataset: Dataset) -> AtMost:
+    """Return a constraint whose cost has asked the log what it must know, and said how far its sums can go."""
+    cost = constraint.cost
+    if isinstance(cost, DeferredCost):
+        constraint = replace(constraint, cost=cost.resolved(dataset))
+    if constraint.range is None and isinstance(cost, SumBoundedCost):
+        constraint = replace(constraint, range=cost.sum_range())
+    return constraint

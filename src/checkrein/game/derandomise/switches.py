@@ -18,7 +18,7 @@ ENDLESS = 1e-12  # of the expected visits: a switch that leaves less chance of e
 
 @dataclass(frozen=True, eq=False)
 class TabularModel:
-    """The empirical MDP of a problem over finite states; an action without evidence ends, at the worst value."""
+    """The empirical MDP of a problem over finite states; what has no evidence ends, at the worst that may come."""
 
     costs: FloatArray  # (S, A, k) signed, the objective first
     pairs: IntArray  # (entries,) the state and the action that a move is from
@@ -35,10 +35,13 @@ class TabularModel:
         n_states, n_actions = candidates.shape
         design = cast(TabularDesign, design_of(problem, Tabular()))
         dynamics = cast(TabularDynamics, dynamics_of(problem, Tabular(), "the search over deterministic policies"))
-        first = TabularPolicy(one_hot(candidates.astype(np.float64)))
         allowed = evidence.allowed(np.arange(n_states)) & candidates
         costs = design.mean(_costs(problem, candidates), n_states).reshape(n_states, n_actions, -1)
-        costs[~allowed] = problem.worst(first)
+        costs[~allowed] = problem.worst_after(_preferring(0, candidates))
+        for action in range(n_actions if problem.known_costs else 0):
+            for i, steps in problem.known_steps(_preferring(action, candidates), np.arange(n_states)):
+                later = np.where(allowed[:, action], 0.0, costs[:, action, i])
+                costs[:, action, i] = np.where(candidates[:, action], steps[:, action] + later, 0.0)
         pairs, following = dynamics.entries.coords
         kept = allowed.ravel()[pairs]
         rows = problem.transitions
@@ -129,8 +132,13 @@ def _costs(problem: Problem, candidates: BoolArray) -> FloatArray:
     actions = problem.transitions.actions
     table = np.array(problem.row_costs)
     for action in range(candidates.shape[1]):
-        preferred = candidates.astype(np.float64)
-        preferred[:, action] *= 2.0  # it is taken where it is a candidate
-        costs = problem.costs(TabularPolicy(one_hot(preferred)))
+        costs = problem.costs(_preferring(action, candidates))
         table[actions == action] = costs[actions == action]
     return table
+
+
+def _preferring(action: int, candidates: BoolArray) -> TabularPolicy:
+    """Return who takes an action wherever it is a candidate, and elsewhere the first that is."""
+    preferred = candidates.astype(np.float64)
+    preferred[:, action] *= 2.0
+    return TabularPolicy(one_hot(preferred))
