@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from checkrein.best_response import FQI, LSPI
     from checkrein.certification import Certificate
     from checkrein.certification.certify import certify
+    from checkrein.certification.derandomise import derandomise
     from checkrein.costs import (
         Disagreement,
         Entropy,
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
         Tabular,
         Trees,
     )
-    from checkrein.game import Round, Solution, Status, rounds
+    from checkrein.game import Derandomised, Round, Solution, Status, rounds
+    from checkrein.game.regularized import regularized
+    from checkrein.game.regularized_grid import regularized_grid
     from checkrein.game.solve import solve
     from checkrein.logs.hdf5 import read_hdf5
     from checkrein.logs.minari import read_minari
@@ -63,6 +66,7 @@ __all__ = [
     "CheckreinError",
     "CuttingPlane",
     "Dataset",
+    "Derandomised",
     "Disagreement",
     "Ensemble",
     "Entropy",
@@ -97,6 +101,7 @@ __all__ = [
     "Values",
     "Watch",
     "certify",
+    "derandomise",
     "evaluate",
     "learn_certified",
     "load_policy",
@@ -104,6 +109,8 @@ __all__ = [
     "read_hdf5",
     "read_logs",
     "read_minari",
+    "regularized",
+    "regularized_grid",
     "rounds",
     "save_policy",
     "solve",
@@ -124,6 +131,7 @@ _MODULES = {  # where each public name is from; type checkers read the same from
     "CheckreinError": "checkrein.base.errors",
     "CuttingPlane": "checkrein.online",
     "Dataset": "checkrein.data.dataset",
+    "Derandomised": "checkrein.game",
     "Disagreement": "checkrein.costs",
     "Ensemble": "checkrein.functions",
     "Entropy": "checkrein.costs",
@@ -158,6 +166,7 @@ _MODULES = {  # where each public name is from; type checkers read the same from
     "Values": "checkrein.problem",
     "Watch": "checkrein.bellman.iteration",
     "certify": "checkrein.certification.certify",
+    "derandomise": "checkrein.certification.derandomise",
     "evaluate": "checkrein.evaluation",
     "learn_certified": "checkrein.selection.fixed_sequence",
     "load_policy": "checkrein.deploy",
@@ -165,6 +174,8 @@ _MODULES = {  # where each public name is from; type checkers read the same from
     "read_hdf5": "checkrein.logs.hdf5",
     "read_logs": "checkrein.logs.table",
     "read_minari": "checkrein.logs.minari",
+    "regularized": "checkrein.game.regularized",
+    "regularized_grid": "checkrein.game.regularized_grid",
     "rounds": "checkrein.game",
     "save_policy": "checkrein.policies",
     "solve": "checkrein.game.solve",

@@ -258,6 +258,15 @@ class BestResponse(Protocol):
         ...
 
 
+@runtime_checkable
+class ManyResponses(BestResponse, Protocol):
+    """A best response that answers many multipliers together faster than each alone."""
+
+    def responses(self, problem: "Problem", multipliers: FloatArray, *, rng: np.random.Generator) -> tuple[Policy, ...]:
+        """Answer each of (M, m)."""
+        ...
+
+
 class Evaluator(Protocol):
     """Off-policy evaluation: the objective and every constraint, from one fit."""
 

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -64,6 +65,31 @@ def test_unknown_propensities_are_refused_even_where_nothing_is_weighed(tmp_path
     assert "'guess' is not one of logged, counts, logistic, trees" in " ".join(done.err.split())
 
 
+def require_kinds(run, said):
+    """All kinds are shown, and the one that is kept and judged is the cheapest of those that keep the limits."""
+    summary = json.loads((run / "summary.json").read_text())
+    found = {one["kind"]: one for one in summary["singles"]["found"]}
+    assert list(found) == ["best member", "deterministic", "averaged weights"]
+    limits = {row["name"]: row["limit"] for row in summary["costs"][1:]}
+    keeps = {
+        kind: one["price"]
+        for kind, one in found.items()
+        if all(one["values"][name]["learning"] <= limit + 1e-9 for name, limit in limits.items())
+    }
+    assert found[min(keeps, key=keeps.get)]["chosen"]
+    assert sum(one["chosen"] for one in found.values()) == 1
+    assert keeps["deterministic"] <= keeps.get("best member", np.inf)
+    mixture, kept = (summary["costs"][0]["values"][who] for who in ("learned", "best single policy"))
+    chosen = next(one for one in found.values() if one["chosen"])
+    assert chosen["values"]["death"] == kept
+    assert chosen["price"] == pytest.approx(kept["learning"] - mixture["learning"], abs=1e-9)
+    assert f"Judged here: {chosen['kind']}." in said
+    for one in found.values():
+        death = one["values"]["death"]
+        assert f"{death['held_out']:.4g} ({death['learning']:.4g})" in said
+        assert f"({one['price']:.4g})" in said
+
+
 def test_the_same_claim_is_one_look_and_another_policy_is_the_next(ward):
     first = checkrein.Certificate.read(ward / "run" / "certificate.json")
     again = checkrein_command("certify", ward / "run", "--data", ward / "icu.csv")
@@ -71,7 +97,8 @@ def test_the_same_claim_is_one_look_and_another_policy_is_the_next(ward):
     assert again.code == {"pass": 0, "fail": 5, "inconclusive": 6}[first.verdict]
     assert first.look == 1
     before = len(looks(ward))
-    checkrein_command("certify", ward / "run", "--data", ward / "icu.csv", "--single")
+    done = checkrein_command("certify", ward / "run", "--data", ward / "icu.csv", "--single")
+    require_kinds(ward / "run", " ".join(done.out.split()))
     single = checkrein.Certificate.read(ward / "run" / "certificate-single.json")
     assert single.look == before + 1
     assert single.alpha < first.alpha

@@ -127,7 +127,7 @@ def test_every_price_has_an_answer_of_its_own():
     assert len({table.tobytes() for table in tables}) == len(PRICES)
 
 
-@pytest.mark.parametrize("name", ["fqi, tabular", "fqi, network"])
+@pytest.mark.parametrize("name", ["fqi, tabular", "lspi, tabular", "fqi, network"])
 def test_many_multipliers_are_answered_like_each(name):
     case = RESPONSES[name]
     problem, rng = problem_of(LOG, DISCOUNT), np.random.default_rng(0)

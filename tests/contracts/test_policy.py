@@ -17,7 +17,7 @@ from checkrein import (
     save_policy,
 )
 from checkrein.functions.tabular import TabularQ
-from checkrein.policies import BehaviorMask, CountMask, RegressedMask, behavior_policy
+from checkrein.policies import BehaviorMask, CountMask, MajorityPolicy, RegressedMask, behavior_policy
 from problems import random_log
 
 STATES, ACTIONS = 6, 3
@@ -88,6 +88,11 @@ POLICIES = {
         MixturePolicy((TabularPolicy(TABLE), GreedyPolicy(Q, MASK)), [0.3, 0.7]),
         FINITE,
         lambda: 0.3 * TABLE + 0.7 * least(VALUES[..., 0], ALLOWED),  # of the first step
+    ),
+    "majority": Case(
+        MajorityPolicy(MixturePolicy((TabularPolicy(TABLE), GreedyPolicy(Q, MASK)), [0.7, 0.3])),
+        FINITE,
+        lambda: least(-0.7 * TABLE - 0.3 * least(VALUES[..., 0], ALLOWED)),
     ),
     "behavior": Case(behavior_policy(LOG), FINITE, shares),
     "behavior, logistic": Case(BehaviorMask.estimate(OF_VECTORS, 0.01), VECTORS, None),

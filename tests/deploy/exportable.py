@@ -5,7 +5,7 @@ import numpy as np
 from checkrein import GreedyPolicy, MixturePolicy, OneHot, Polynomial, SoftminPolicy, TabularPolicy
 from checkrein.data.encoding import MISSING, Encoding, StateColumn
 from checkrein.functions import LinearQ, TabularQ
-from checkrein.policies import BehaviorMask, CountMask, EveryAction
+from checkrein.policies import BehaviorMask, CountMask, EveryAction, MajorityPolicy
 
 RNG = np.random.default_rng(0)
 S, A, D = 12, 4, 3  # states, actions, features
@@ -42,6 +42,7 @@ TABLES = {
     "one-hot": GreedyPolicy(LinearQ(OneHot(S), RNG.normal(size=(A, S, 1))), EveryAction(A)),
 }
 TABLES["mixture"] = MixturePolicy(tuple(TABLES.values()), np.array([0.1, 0.2, 0.3, 0.4]))
+TABLES["majority"] = MajorityPolicy(TABLES["mixture"])
 RULES = {
     "greedy": GreedyPolicy(linear_q(1)),
     "constant": GreedyPolicy(linear_q(0), behavior(0.1)),
@@ -53,6 +54,7 @@ RULES["mixture"] = MixturePolicy(
     (MixturePolicy(tuple(RULES.values()), np.full(5, 0.2)), GreedyPolicy(linear_q(2), EveryAction(A))),
     np.array([0.75, 0.25]),
 )
+RULES["majority"] = MajorityPolicy(RULES["mixture"])
 EVERY = {f"{kind}, {name}": policy for kind, group in (("finite", TABLES), ("features", RULES)) for name, policy in group.items()}  # fmt: skip  # noqa: E501
 
 

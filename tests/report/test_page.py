@@ -76,6 +76,21 @@ def test_limits_are_compared_as_they_are_shown():
     assert breach(ceiling, None) is None
 
 
+def test_every_kind_of_single_policy_is_shown_with_its_price_and_what_was_left_out():
+    summary = finite_summary()
+    html = page(summary)
+    part = html[html.index('id="singles"') : html.index('<section id="differences"')]
+    for one in summary.singles.found:
+        assert f">{number(one.price)}<" in part
+        for estimate in one.values.values():
+            assert f">{number(estimate.learning)}<" in part
+            assert f">{number(estimate.held_out)}<" in part
+    assert part.count("▲") == 1  # 1.02 * 1.497 is over 1.5
+    assert "keeps the deterministic one" in part
+    assert "Averaged weights: left out, because a member is a TabularPolicy." in part
+    assert 'id="singles"' not in page(feature_summary())  # a run from before they were compared
+
+
 def test_the_data_card_is_complete(summary, shown):
     card = summary.card
     for words in (

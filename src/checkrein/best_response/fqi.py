@@ -19,6 +19,7 @@ from checkrein.bellman.iteration import (
 )
 from checkrein.bellman.policy_iteration import policy_iteration
 from checkrein.bellman.targets import design_of, dynamics_of, improved_value, improvement_targets, is_exact
+from checkrein.best_response.chain import in_turn
 from checkrein.policies import GreedyPolicy, RegularizedPolicy, Support, written_out
 from checkrein.problem import Problem
 from checkrein.protocols import (
@@ -77,10 +78,14 @@ class FQI:
         return written_out(backup.policy(q), n_states)
 
     def responses(self, problem: Problem, multipliers: FloatArray, *, rng: np.random.Generator) -> tuple[Policy, ...]:
-        """Answer many multipliers (M, m), by one batched model where the class has one, else one after another."""
+        """Answer many multipliers (M, m), by one batched model where the class has one, else one after another.
+
+        Where fixed points have a closed form, each answer starts from the one before.
+        """
         design = self._design(problem)
         if not isinstance(design, BatchedDesign):
-            return tuple(self(problem, each, rng=rng) for each in multipliers)
+            warm = self.iterations is None and is_exact(problem, self.functions)
+            return in_turn(self, problem, multipliers, rng=rng, warm=warm)
         asked = [problem.scalarised(each) for each in multipliers]
         backups = [backup_for(problem, each, self.support.choices(problem)) for each in multipliers]
         targets = [improvement_targets(problem, costs, backup) for costs, backup in zip(asked, backups, strict=True)]

@@ -8,6 +8,7 @@ from checkrein.base.arrays import FloatArray, require_counts
 from checkrein.bellman.backups import backup_for
 from checkrein.bellman.policy_iteration import policy_iteration
 from checkrein.bellman.targets import dynamics_of
+from checkrein.best_response.chain import in_turn
 from checkrein.policies import Support, written_out
 from checkrein.problem import Problem
 from checkrein.protocols import FunctionClass, Policy
@@ -39,3 +40,7 @@ class LSPI:
             problem, dynamics, costs, backup, backup.support, start=start, max_iterations=self.max_iterations
         )
         return written_out(backup.policy(q), problem.dataset.n_states)
+
+    def responses(self, problem: Problem, multipliers: FloatArray, *, rng: np.random.Generator) -> tuple[Policy, ...]:
+        """Answer many multipliers (M, m), each starting from the answer before."""
+        return in_turn(self, problem, multipliers, rng=rng, warm=True)

@@ -13,6 +13,7 @@ from checkrein.cli.shared import BROKEN, OK, UNPROVEN, app, console, errors, say
 if TYPE_CHECKING:
     from checkrein import Certificate, Estimates
     from checkrein.evaluation.propensities import Method
+    from checkrein.report.model import Summary
 
 EXIT = {"pass": OK, "fail": BROKEN, "inconclusive": UNPROVEN}
 STYLE = {"pass": "bold green", "fail": "bold red", "inconclusive": "bold yellow"}
@@ -89,6 +90,8 @@ def certify(
 
     trial = judging.open_trial(run, data, single=single)
     certificate, trouble = judging.judge(trial, what=str(run), method=method, confidence=confidence)
+    if single:
+        show_singles(RunFolder(run).summary())
     show_certificate(certificate)
     for line in trouble:
         errors.print(Text("warning: ", style="yellow") + Text(line))
@@ -115,6 +118,23 @@ def show_estimates(found: "Estimates") -> None:
         console.print(Text(note, style="dim"), soft_wrap=True)
     for cost, one, other, apart, _, ratio in found.disagreement().iter_rows():
         say(f"{cost}: {one} and {other} are furthest apart, by {apart:.4g}: {ratio:.1f} joint standard errors.")
+
+
+def show_singles(summary: "Summary") -> None:
+    """Print the kinds of single policies that the run compared, and which of them is judged."""
+    if summary.singles is None:
+        return
+    found = summary.singles.found
+    table = Table("single policy", *(one.kind for one in found))
+    for row in summary.costs:
+        estimates = [one.values[row.name] for one in found]
+        table.add_row(escape(row.name), *(f"{_number(e.held_out)} ({_number(e.learning)})" for e in estimates))
+    table.add_row("price", *(f"({_number(one.price)})" for one in found))
+    console.print(table)
+    console.print(Text("held-out estimates, in brackets those of the learning part", style="dim"))
+    say("".join(f"Judged here: {one.kind}." for one in found if one.chosen))
+    for kind, reason in summary.singles.left_out.items():
+        console.print(Text(f"{kind}: left out, because {reason}", style="dim"), soft_wrap=True)
 
 
 def show_certificate(certificate: "Certificate") -> None:

@@ -8,7 +8,7 @@ import polars as pl
 from checkrein.base.arrays import Array, FloatArray
 from checkrein.base.errors import StorageError
 from checkrein.data.encoding import MISSING, Encoding
-from checkrein.deploy.portable import LinearMember, Portable
+from checkrein.deploy.portable import Portable
 
 CLOSE = 1e-6  # how far probabilities may differ
 NUDGE = 1e-9  # a state where a relative change this small changes the choice is too close to call
@@ -21,9 +21,9 @@ def random_states(policy: Portable, n: int, rng: np.random.Generator) -> Array:
     if policy.finite:
         return np.arange(policy.size) if policy.size <= n else rng.integers(0, policy.size, n)
     centre, scale = np.zeros(policy.size), np.ones(policy.size)
-    for member in policy.members:
-        if isinstance(member, LinearMember) and member.support is not None:
-            centre, scale = member.support.centre, member.support.scale
+    for rule in policy.rules:
+        if rule.support is not None:
+            centre, scale = rule.support.centre, rule.support.scale
     return np.asarray(centre + SPREAD * scale * rng.normal(size=(n, policy.size)), dtype=np.float64)
 
 

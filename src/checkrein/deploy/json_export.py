@@ -12,9 +12,10 @@ from checkrein.base.storage import write_atomically
 from checkrein.data.encoding import Encoding, StateColumn
 from checkrein.deploy import read_policy
 from checkrein.deploy.agreement import random_rows, require_agreement
-from checkrein.deploy.portable import LinearMember, Portable, TableMember, monomials, portable
+from checkrein.deploy.portable import MajorityMember, Member, Portable, TableMember, monomials, portable
 from checkrein.policies import BehaviorMask
 from checkrein.policies.greedy import TIE
+from checkrein.policies.majority import TIE as VOTES
 from checkrein.protocols import Policy
 
 FORMAT, VERSION = "checkrein policy", 1
@@ -34,6 +35,8 @@ ABOUT = (
     "1); the value of action a is the sum over i of weights[a][i] * monomial i. With temperature null take the first "
     "allowed action whose value is at most the least allowed value + tie * the largest absolute value of any action; "
     "else draw an allowed action with probability proportional to exp(-value / temperature).",
+    "A member of kind 'majority' takes the action on which the members in 'of' put the most weight: the first whose "
+    "sum of weight * probability is at least the largest less its 'tie'.",
     "'support' says which actions are allowed (null: all). With z = (features - centre) / scale, the chance of action "
     "a is proportional to exp(coefficients[a] . z + intercepts[a]), 0 where the intercept is null. Allowed are those "
     "whose chance is at least the smaller of 'threshold' and the largest chance.",
@@ -76,7 +79,7 @@ def states_in_words(policy: Portable) -> dict[str, Any]:
         known = None if encoding is None else encoding.combinations
         combinations = None if known is None else known.tolist()
         return {"kind": "finite", "count": policy.size, "columns": columns, "combinations": combinations}
-    degrees = sorted({member.degree for member in policy.members if isinstance(member, LinearMember)})
+    degrees = sorted({rule.degree for rule in policy.rules})
     return {
         "kind": "features",
         "count": policy.size,
@@ -91,12 +94,15 @@ def _column(column: StateColumn) -> dict[str, Any]:
     return {"name": column.name, "categories": categories, "fill": column.fill}
 
 
-def _member(member: TableMember | LinearMember) -> dict[str, Any]:
+def _member(member: Member) -> dict[str, Any]:
     if isinstance(member, TableMember):
         table = member.probabilities
         if np.isin(table, (0.0, 1.0)).all():
             return {"kind": "actions", "actions": table.argmax(axis=1).tolist()}
         return {"kind": "probabilities", "probabilities": table.tolist()}
+    if isinstance(member, MajorityMember):
+        pairs = zip(member.weights.tolist(), member.rules, strict=True)
+        return {"kind": "majority", "tie": VOTES, "of": [{"weight": weight, **_member(rule)} for weight, rule in pairs]}
     return {
         "kind": "linear",
         "degree": member.degree,

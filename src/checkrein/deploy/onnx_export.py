@@ -21,9 +21,10 @@ from checkrein.base.storage import write_atomically
 from checkrein.data.encoding import Encoding
 from checkrein.deploy.agreement import require_agreement
 from checkrein.deploy.json_export import states_in_words
-from checkrein.deploy.portable import LinearMember, Portable, TableMember, monomials, portable
+from checkrein.deploy.portable import LinearMember, MajorityMember, Portable, TableMember, monomials, portable
 from checkrein.policies import BehaviorMask
 from checkrein.policies.greedy import TIE
+from checkrein.policies.majority import TIE as VOTES
 from checkrein.protocols import Policy
 
 OPSET, IR_VERSION = 17, 8  # of 2022: old enough for every runtime in use
@@ -100,14 +101,22 @@ def _model(onnx: Any, policy: Portable) -> Any:
 
 
 def _add_rules(graph: _Graph, policy: Portable) -> None:
-    rules = [member for member in policy.members if isinstance(member, LinearMember)]
+    rules = policy.rules
     features = {degree: _features(graph, policy.size, degree) for degree in {rule.degree for rule in rules}}
     masks = {id(mask): _mask(graph, mask) for mask in (rule.support for rule in rules) if mask is not None}
+
+    def choice(rule: LinearMember) -> str:
+        return _choice(graph, rule, features[rule.degree], masks.get(id(rule.support)))
+
     axis = graph.constant(np.array([0]))
-    chosen = [
-        graph.add("Unsqueeze", _choice(graph, rule, features[rule.degree], masks.get(id(rule.support))), axis)
-        for rule in rules
-    ]
+    chosen = []
+    for member in policy.members:
+        if isinstance(member, MajorityMember):
+            shares = [choice(rule) for rule in member.rules]
+            chosen.append(_majority(graph, shares, member.weights, len(policy.actions)))
+        elif isinstance(member, LinearMember):
+            chosen.append(choice(member))
+    chosen = [graph.add("Unsqueeze", one, axis) for one in chosen]
     graph.add("Concat", *chosen, axis=0, output="probabilities")
 
 
@@ -145,6 +154,20 @@ def _choice(graph: _Graph, rule: LinearMember, features: str, allowed: str | Non
     tie = graph.add("Mul", largest, graph.number(TIE))
     least = graph.add("ReduceMin", usable, axes=[1], keepdims=1)
     best = graph.add("LessOrEqual", usable, graph.add("Add", least, tie))
-    first = graph.add("ArgMax", graph.add("Cast", best, to=int(graph.onnx.TensorProto.FLOAT)), axis=1, keepdims=1)
-    taken = graph.add("Equal", first, graph.constant(np.arange(len(rule.weights))))
+    return _first(graph, best, len(rule.weights))
+
+
+def _majority(graph: _Graph, choices: list[str], weights: FloatArray, n_actions: int) -> str:
+    """(n, A) one-hot, on the action with the largest share of the weight."""
+    weighed = [graph.add("Mul", one, graph.number(weight)) for one, weight in zip(choices, weights, strict=True)]
+    shares = graph.add("Sum", *weighed)
+    largest = graph.add("ReduceMax", shares, axes=[1], keepdims=1)
+    most = graph.add("GreaterOrEqual", shares, graph.add("Sub", largest, graph.number(VOTES)))
+    return _first(graph, most, n_actions)
+
+
+def _first(graph: _Graph, marked: str, n_actions: int) -> str:
+    """(n, A) one-hot, on the first marked action."""
+    first = graph.add("ArgMax", graph.add("Cast", marked, to=int(graph.onnx.TensorProto.FLOAT)), axis=1, keepdims=1)
+    taken = graph.add("Equal", first, graph.constant(np.arange(n_actions)))
     return graph.add("Cast", taken, to=int(graph.onnx.TensorProto.DOUBLE))

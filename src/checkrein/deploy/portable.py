@@ -1,4 +1,7 @@
-"""What a policy is without its code: a table of probabilities, or a linear rule. Every export is written from this."""
+"""What a policy is without its code: a table of probabilities, a linear rule, or a vote of such rules.
+
+Every export is written from this.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +20,7 @@ from checkrein.policies import (
     CountMask,
     EveryAction,
     GreedyPolicy,
+    MajorityPolicy,
     SoftminPolicy,
     TabularPolicy,
     members_of,
@@ -46,6 +50,17 @@ class LinearMember:
 
 
 @dataclass(frozen=True, eq=False)
+class MajorityMember:
+    """One member over feature vectors that takes the action to which its rules give the most weight."""
+
+    rules: tuple[LinearMember, ...]
+    weights: FloatArray  # (rules,)
+
+
+Member = TableMember | LinearMember | MajorityMember
+
+
+@dataclass(frozen=True, eq=False)
 class Portable:
     """A whole policy: its members, how likely each is at the start of an episode, and what its numbers stand for.
 
@@ -53,7 +68,7 @@ class Portable:
     """
 
     policies: tuple[Policy, ...]  # what the members were made from
-    members: tuple[TableMember | LinearMember, ...]  # all of one kind
+    members: tuple[Member, ...]  # all tables, or none
     weights: FloatArray  # (members,)
     actions: tuple[str, ...]
     size: int
@@ -63,6 +78,11 @@ class Portable:
     def finite(self) -> bool:
         """Say whether states are integers rather than feature vectors."""
         return isinstance(self.members[0], TableMember)
+
+    @property
+    def rules(self) -> tuple[LinearMember, ...]:
+        """All linear rules, those that vote among them."""
+        return _rules_in(self.members)
 
     def probabilities(self, states: FloatArray | IntArray) -> FloatArray:
         """(members, n, A) as the policies themselves give them."""
@@ -79,12 +99,13 @@ def portable(policy: Policy, encoding: Encoding | None) -> Portable:
     pairs = members_of(policy)
     policies = tuple(member for member, _ in pairs)
     n_states = _n_states(policies, encoding)
-    members: tuple[TableMember | LinearMember, ...]
+    members: tuple[Member, ...]
     if n_states is not None:
         members = tables = tuple(_table(member, n_states) for member in policies)
         size, n_actions = n_states, tables[0].probabilities.shape[1]
     else:
-        members = rules = tuple(_rule(member) for member in policies)
+        members = tuple(_member(member) for member in policies)
+        rules = _rules_in(members)
         size, n_actions = _n_features(rules, encoding), rules[0].weights.shape[0]
     actions = tuple(map(str, range(n_actions))) if encoding is None else encoding.actions
     if len(actions) != n_actions:
@@ -131,6 +152,9 @@ def _table_sizes(policy: Policy) -> Iterator[tuple[int, bool]]:
             yield policy.q.features.n_states, True
         if isinstance(policy.support, CountMask):
             yield len(policy.support.table), True
+    if isinstance(policy, MajorityPolicy):
+        for member, _ in members_of(policy.mixture):
+            yield from _table_sizes(member)
 
 
 def _table(policy: Policy, n_states: int) -> TableMember:
@@ -144,6 +168,18 @@ def _table(policy: Policy, n_states: int) -> TableMember:
             "The function class diverged, nothing is exported"
         )
     return TableMember(frozen(table))
+
+
+def _rules_in(members: tuple[Member, ...]) -> tuple[LinearMember, ...]:
+    found = [m.rules if isinstance(m, MajorityMember) else (m,) for m in members if not isinstance(m, TableMember)]
+    return tuple(rule for rules in found for rule in rules)
+
+
+def _member(policy: Policy) -> LinearMember | MajorityMember:
+    if not isinstance(policy, MajorityPolicy):
+        return _rule(policy)
+    pairs = members_of(policy.mixture)
+    return MajorityMember(tuple(_rule(rule) for rule, _ in pairs), frozen(np.array([weight for _, weight in pairs])))
 
 
 def _rule(policy: Policy) -> LinearMember:

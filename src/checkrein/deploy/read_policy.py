@@ -97,6 +97,11 @@ def probabilities(policy: Policy, member: Member, state: State) -> list[float]:
         if member["kind"] == "actions":
             return [float(action == member["actions"][state]) for action in range(len(policy["actions"]))]
         return member["probabilities"][state]
+    if member["kind"] == "majority":
+        votes = [[one["weight"] * p for p in probabilities(policy, one, state)] for one in member["of"]]
+        shares = [sum(column) for column in zip(*votes, strict=True)]
+        first = next(action for action, share in enumerate(shares) if share >= max(shares) - member["tie"])
+        return [float(action == first) for action in range(len(shares))]
     monomials = policy["states"]["monomials"][str(member["degree"])]
     features = [math.prod(state[place] for place in monomial) for monomial in monomials]
     values = [sum(w * f for w, f in zip(weights, features, strict=True)) for weights in member["weights"]]

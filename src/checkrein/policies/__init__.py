@@ -3,6 +3,7 @@
 from checkrein.policies.behavior import BehaviorMask, RegressedMask, behavior_policy
 from checkrein.policies.evidence import Supported, least
 from checkrein.policies.greedy import GreedyPolicy, SoftminPolicy
+from checkrein.policies.majority import MajorityPolicy, one_hot
 from checkrein.policies.mixture import MixturePolicy, load_policy, members_of, probabilities_of, save_policy
 from checkrein.policies.regularized import PermittedMask, RegularizedPolicy, written_out
 from checkrein.policies.support import CountMask, EveryAction, Support
@@ -13,6 +14,7 @@ __all__ = [
     "CountMask",
     "EveryAction",
     "GreedyPolicy",
+    "MajorityPolicy",
     "MixturePolicy",
     "PermittedMask",
     "RegressedMask",
@@ -25,6 +27,7 @@ __all__ = [
     "least",
     "load_policy",
     "members_of",
+    "one_hot",
     "probabilities_of",
     "rows_of",
     "save_policy",

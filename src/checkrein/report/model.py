@@ -59,6 +59,23 @@ class Member(Model):
     values: dict[str, float]  # by cost, estimated on the learning part
 
 
+class Single(Model):
+    """One policy in place of the mixture."""
+
+    kind: str  # how it was found: "best member", "deterministic", "averaged weights"
+    chosen: bool  # whether it is the run's best single policy
+    values: dict[str, Estimate]  # by cost
+    price: float  # how much worse its objective is than the mixture's, by the learning estimates
+    explanation: str
+
+
+class Singles(Model):
+    """All kinds of single policies."""
+
+    found: list[Single]
+    left_out: dict[str, str]  # the kinds that do not apply, and why
+
+
 class StateDifference(Model):
     """One finite state, what behavior did there and what the learned policy does."""
 
@@ -125,6 +142,7 @@ class Summary(Model):
     repeat: Repeat
     aimed: Aimed | None = None  # None: at the limits themselves
     certificate: Certificate | None = None  # None: nothing was held out, or there is nothing to keep
+    singles: Singles | None = None  # None: an older run
 
     @field_serializer("certificate")
     def _with_infinities(self, certificate: Certificate | None) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
 """summary: what a run found, as the data that a page is made of."""
 
 import importlib.metadata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from checkrein.base.arrays import FloatArray
 from checkrein.certification.certificate import Certificate
 from checkrein.data.dataset import Dataset
+from checkrein.game import Derandomised, SinglePolicies
 from checkrein.game.loop import Round
 from checkrein.game.solution import Solution
 from checkrein.logs.card import DataCard
@@ -26,6 +27,8 @@ from checkrein.report.model import (
     Estimate,
     Member,
     Repeat,
+    Single,
+    Singles,
     StateDifference,
     Summary,
     Trace,
@@ -41,6 +44,7 @@ __all__ = [
     "SINGLE_POLICY",
     "UNCONSTRAINED",
     "Judged",
+    "singles_of",
     "summary",
     "versions",
 ]
@@ -77,6 +81,7 @@ def summary(
     repeat: Repeat,
     margins: MarginChoice | None = None,
     certificate: Certificate | None = None,
+    singles: Singles | None = None,
 ) -> Summary:
     """Collect everything a report says; goals: the objective's first."""
     rows = [_cost_row(index, goal, problem, solution, judged) for index, goal in enumerate(goals)]
@@ -102,7 +107,19 @@ def summary(
         repeat=repeat,
         aimed=None if margins is None else _aimed(margins, finite=problem.dataset.n_states is not None),
         certificate=certificate,
+        singles=singles,
     )
+
+
+def singles_of(goals: Sequence[Goal], singles: SinglePolicies, judge: Callable[[Derandomised], Judged]) -> Singles:
+    """Collect what a report says of single policies; judge: values one on both parts."""
+    rows = []
+    for one in singles:
+        judged = judge(one)
+        values = {goal.name: _estimate(index, goal, judged) for index, goal in enumerate(goals)}
+        chosen = one is singles.best
+        rows.append(Single(kind=one.kind, chosen=chosen, values=values, price=one.price, explanation=one.explanation))
+    return Singles(found=rows, left_out=dict(singles.left_out))
 
 
 def versions() -> dict[str, str]:
@@ -124,17 +141,7 @@ def _signed(values: Values) -> FloatArray:
 
 
 def _cost_row(index: int, goal: Goal, problem: Problem, solution: Solution, judged: Mapping[str, Judged]) -> CostRow:
-    def shown(values: Values | None) -> float | None:
-        return None if values is None else float(goal.direction.sign * _signed(values)[index]) + 0.0
-
-    estimates = {
-        name: Estimate(
-            learning=shown(one.learning),
-            held_out=shown(one.held_out),
-            standard_error=None if one.standard_error is None else float(one.standard_error[index]),
-        )
-        for name, one in judged.items()
-    }
+    estimates = {name: _estimate(index, goal, one) for name, one in judged.items()}
     return CostRow(
         name=goal.name,
         role="objective" if index == 0 else "constraint",
@@ -145,6 +152,20 @@ def _cost_row(index: int, goal: Goal, problem: Problem, solution: Solution, judg
         unit=unit_in_words(goal.unit, problem.discount),
         price=None if index == 0 else solution.multipliers[problem.constraints[index - 1].name],
         values=estimates,
+    )
+
+
+def _estimate(index: int, goal: Goal, judged: Judged) -> Estimate:
+    """Return one cost of one policy in the user's signs; index: of the cost, the objective's is 0."""
+
+    def shown(values: Values | None) -> float | None:
+        return None if values is None else float(goal.direction.sign * _signed(values)[index]) + 0.0
+
+    error = judged.standard_error
+    return Estimate(
+        learning=shown(judged.learning),
+        held_out=shown(judged.held_out),
+        standard_error=None if error is None else float(error[index]),
     )
 
 

@@ -28,7 +28,7 @@ def compare(
         SINGLE_POLICY: single,
     }
     return {
-        name: _judge(prepared, policy, players.evaluator, trouble)
+        name: judge(prepared, policy, players.evaluator, trouble)
         for name, policy in compared.items()
         if policy is not None
     }
@@ -44,7 +44,7 @@ def _unconstrained(prepared: Prepared, best_response: FQI, trouble: list[str]) -
         return None
 
 
-def _judge(prepared: Prepared, policy: Policy, evaluate: FQE, trouble: list[str]) -> Judged:
+def judge(prepared: Prepared, policy: Policy, evaluate: FQE, trouble: list[str]) -> Judged:
     """Value a policy on both parts; a part that cannot tell is a warning, and only closed forms tell how sure it is."""
 
     def value(where: Problem | None) -> Values | None:

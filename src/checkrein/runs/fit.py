@@ -8,12 +8,12 @@ from pathlib import Path
 from checkrein.certification import Certificate
 from checkrein.certification.looks import FILE, Looks, log_key
 from checkrein.data.encoding import Encoding
-from checkrein.game import Round, Solution, best_member
+from checkrein.game import Derandomised, Round, Solution, single_policies
 from checkrein.protocols import Policy
 from checkrein.report.model import Repeat, Summary
 from checkrein.report.page import page
-from checkrein.report.summary import CITATION, summary, versions
-from checkrein.runs.comparison import compare
+from checkrein.report.summary import CITATION, SINGLE_POLICY, Judged, singles_of, summary, versions
+from checkrein.runs.comparison import compare, judge
 from checkrein.runs.folder import Resolved, RunFolder
 from checkrein.runs.margins import margins_for
 from checkrein.runs.method import method_for
@@ -52,8 +52,15 @@ def fit(
         aimed, tolerance=learn.tolerance, max_rounds=learn.max_rounds, on_round=played, checkpoint=out
     )
     tell("judging")
-    single = best_member(aimed, solution).policy
+    singles = single_policies(aimed, solution, evaluator=players.evaluator, seed=learn.seed)
+    single = singles.best.policy
     judged = compare(prepared, players, learned=solution.policy, single=single, trouble=trouble)
+
+    def judged_single(one: Derandomised) -> Judged:
+        if one.policy is single:
+            return judged[SINGLE_POLICY]
+        return judge(prepared, one.policy, players.evaluator, trouble)
+
     tell("certifying")
     certificate = _certify(prepared, solution.policy, what=str(out), trouble=trouble)
     found = summary(
@@ -67,6 +74,7 @@ def fit(
         repeat=_repeat(prepared, command),
         margins=margins,
         certificate=certificate,
+        singles=singles_of(prepared.goals, singles, judged_single),
     )
     folder = RunFolder(out)
     folder.write_policy(single, _encoding(prepared))

@@ -1,65 +1,15 @@
-"""One policy instead of a mixture: the best single member, or the averaged weights; and what that costs."""
+"""The greedy policy of the members' averaged weights (the paper's Algorithm 5 returns it)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 
 import numpy as np
 
 from checkrein.base.arrays import FloatArray, frozen
-from checkrein.base.errors import ArgumentError, ProblemError
+from checkrein.base.errors import ArgumentError
 from checkrein.functions import LinearQ, TabularQ
-from checkrein.game.loop import Round
-from checkrein.game.solution import Solution
 from checkrein.policies import GreedyPolicy, members_of
-from checkrein.problem import Problem
 from checkrein.protocols import Policy
-
-
-@dataclass(frozen=True, eq=False)
-class Derandomised:
-    """A single policy in place of a mixture, by the same estimates.
-
-    index: the round that found it, from 1
-    values: its expected sum of each cost, by name, in the user's signs
-    price: how much more of the objective it incurs than the mixture does; negative where it breaks a limit to save it
-    worst_violation: by how much the limit that it meets worst is exceeded; 0: every limit is met
-    """
-
-    policy: Policy
-    index: int
-    values: dict[str, float]
-    price: float
-    meets_limits: bool
-    worst_violation: float
-    explanation: str
-
-
-def best_member(problem: Problem, solution: Solution, *, tolerance: float = 1e-9) -> Derandomised:
-    """Return the best of all policies found that meets every limit by estimate, or the one that comes closest.
-
-    tolerance: a limit exceeded by no more than this is met
-    """
-    found = [played for played in solution.rounds if played.finite]
-    if not found:
-        raise ProblemError("no policy found has finite values: there is none to choose")
-    worst = np.array([_worst_violation(problem, played) for played in found])
-    objectives = np.array([played.values.objective for played in found])
-    meets = worst <= tolerance
-    order = np.lexsort((worst, objectives)) if meets.any() else np.lexsort((objectives, worst))
-    chosen = next(int(place) for place in order if meets[place] or not meets.any())
-    best = found[chosen]
-    values = problem.named(best.values)
-    objective = problem.objective_name
-    price = 0.0 if objective is None else best.values.objective - solution.values[objective]
-    return Derandomised(
-        policy=best.policy,
-        index=best.index,
-        values=values,
-        price=price,
-        meets_limits=bool(meets.any()),
-        worst_violation=float(max(worst[chosen], 0.0)),
-        explanation=_explain(problem, solution, best, price=price, meets=bool(meets.any())),
-    )
 
 
 def averaged_weights(mixture: Policy) -> GreedyPolicy:
@@ -120,22 +70,3 @@ def _same(one: object, other: object) -> bool:
     if is_dataclass(one) and type(one) is type(other):
         return all(_same(getattr(one, f.name), getattr(other, f.name)) for f in fields(one))
     return bool(one == other)
-
-
-def _worst_violation(problem: Problem, played: Round) -> float:
-    return float((played.values.constraints - problem.limits).max(initial=-np.inf))
-
-
-def _explain(problem: Problem, solution: Solution, best: Round, *, price: float, meets: bool) -> str:
-    pairs = zip(problem.constraints, best.values.constraints, strict=True)
-    limits = "; ".join(f"{c.name} is {c.sign * v + 0.0:.6g}, {c.words} {c.limit:.6g} allowed" for c, v in pairs)
-    stands = f"By estimate the policy of round {best.index} alone meets every limit"
-    if not meets:
-        stands = f"By estimate no single policy found meets every limit; that of round {best.index} comes closest"
-    text = f"{stands}: {limits or 'there are none'}."
-    if problem.objective_name is None:
-        return text
-    more = "more" if price >= 0 else "less"
-    mixture = solution.values[problem.objective_name]
-    its = f"Its {problem.objective} is {best.values.objective:.6g}"
-    return f"{text} {its}, {abs(price):.6g} {more} than the mixture's {mixture:.6g}."
