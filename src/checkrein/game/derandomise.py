@@ -11,7 +11,7 @@ from checkrein.functions import LinearQ, TabularQ
 from checkrein.game.loop import Round
 from checkrein.game.solution import Solution
 from checkrein.policies import GreedyPolicy, members_of
-from checkrein.problem import Problem
+from checkrein.problem import Question
 from checkrein.protocols import Policy
 
 
@@ -34,7 +34,7 @@ class Derandomised:
     explanation: str
 
 
-def best_member(problem: Problem, solution: Solution, *, tolerance: float = 1e-9) -> Derandomised:
+def best_member(problem: Question, solution: Solution, *, tolerance: float = 1e-9) -> Derandomised:
     """Return the best of all policies found that meets every limit by estimate, or the one that comes closest.
 
     tolerance: a limit exceeded by no more than this is met
@@ -122,11 +122,11 @@ def _same(one: object, other: object) -> bool:
     return bool(one == other)
 
 
-def _worst_violation(problem: Problem, played: Round) -> float:
+def _worst_violation(problem: Question, played: Round) -> float:
     return float((played.values.constraints - problem.limits).max(initial=-np.inf))
 
 
-def _explain(problem: Problem, solution: Solution, best: Round, *, price: float, meets: bool) -> str:
+def _explain(problem: Question, solution: Solution, best: Round, *, price: float, meets: bool) -> str:
     pairs = zip(problem.constraints, best.values.constraints, strict=True)
     limits = "; ".join(f"{c.name} is {c.sign * v + 0.0:.6g}, {c.words} {c.limit:.6g} allowed" for c, v in pairs)
     stands = f"By estimate the policy of round {best.index} alone meets every limit"
