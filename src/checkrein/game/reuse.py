@@ -53,11 +53,8 @@ def carry_over(
         raise ArgumentError(f"cost {costs.index(None)} was not valued before: pass evaluate, to value policies by it")
     carried = []
     for play in plays:
-        old = np.append(play.values.objective, play.values.constraints)
-        if np.isfinite(old).all():
-            new = None if evaluate is None or None not in costs else evaluate(play.policy)
-            asked = None if new is None else np.append(new.objective, new.constraints)
-            values = frozen(np.array([_value(place, cost, old, asked) for place, cost in enumerate(costs)]))
+        values = _values(play, costs, evaluate)
+        if np.isfinite(values).all():
             weights = _weights(np.append(objective_weight, play.multipliers), costs)
             answers = play.answers and weights is not None and bool(weights[0] > 0)
             multipliers = weights[1:] / weights[0] if answers and weights is not None else np.zeros(len(costs) - 1)
@@ -88,11 +85,14 @@ def answer(question: Question, plays: Sequence[Play], *, tolerance: float) -> So
     return solution_of(question, Status.ROUND_LIMIT, said, members=played, played=played)
 
 
-def _value(place: int, cost: Earlier | None, old: FloatArray, new: FloatArray | None) -> float:
-    """Return a value of the new question: known from the old one, or evaluated."""
-    if cost is not None:
-        return float(cost.factor * old[cost.place])
-    return float("nan") if new is None else float(new[place])
+def _values(play: Play, costs: Sequence[Earlier | None], evaluate: Callable[[Policy], Values] | None) -> FloatArray:
+    """(1 + m,) values of the new question: known from the old one, or evaluated."""
+    old = np.append(play.values.objective, play.values.constraints)
+    if evaluate is None or None not in costs:
+        return frozen(np.array([cost.factor * old[cost.place] for cost in costs if cost is not None]))
+    new = np.append(*evaluate(play.policy))
+    pairs = zip(costs, new, strict=True)
+    return frozen(np.array([value if cost is None else cost.factor * old[cost.place] for cost, value in pairs]))
 
 
 def _weights(old: FloatArray, costs: Sequence[Earlier | None]) -> FloatArray | None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from checkrein.base.arrays import FloatArray
 from checkrein.base.errors import DataError
 from checkrein.data.dataset import Dataset
 from checkrein.data.split import split_episodes
@@ -65,12 +66,16 @@ def _card(file: ProblemFile, reading: Reading, goals: tuple[Goal, ...]) -> DataC
     return card.model_copy(update={"behavior": named})
 
 
-def _constraints(file: ProblemFile, learning: Dataset) -> tuple[list[AtMost], tuple[Goal, ...]]:
+def _constraints(file: ProblemFile, learning: Dataset) -> tuple[tuple[AtMost, ...], tuple[Goal, ...]]:
     """Return the constraints, those relative to behavior as numbers, and what is wanted of each cost."""
     free = [AtMost(c.name, 0.0) for c in file.constraint]
     logged = Problem(learning, objective=objective_of(file), constraints=free, discount=file.learn.discount)
     relative = any(c.share_of_behavior is not None for c in file.constraint)
-    behavior = _behavior(file.learn, logged).constraints if relative else np.zeros(len(free))
+    return constraints_of(file, _behavior(file.learn, logged).constraints if relative else np.zeros(len(free)))
+
+
+def constraints_of(file: ProblemFile, behavior: FloatArray) -> tuple[tuple[AtMost, ...], tuple[Goal, ...]]:
+    """Return the constraints and what is wanted of each cost; behavior: (m,) what limits relative to it are of."""
     maximised = file.objective.maximize is not None
     goals = [Goal(file.objective.label, Direction.MAXIMISE if maximised else Direction.MINIMISE)]
     constraints: list[AtMost] = []
@@ -80,7 +85,7 @@ def _constraints(file: ProblemFile, learning: Dataset) -> tuple[list[AtMost], tu
         kind = AtMost if limit.at_most is not None else AtLeast
         constraints.append(kind(limit.name, value, range=limit.ends))
         goals.append(Goal.of(constraints[-1], Unit(limit.unit), None if share is None else str(limit.given)))
-    return constraints, tuple(goals)
+    return tuple(constraints), tuple(goals)
 
 
 def _behavior(learn: Learn, problem: Problem) -> Values:
