@@ -93,7 +93,7 @@ def fit(
         _show_answer(asked, out, command)
         raise typer.Exit(OK)
     if asked is not None:
-        say(f"The log is needed: {asked.why}.")
+        say(f"{asked.why}. The log is needed.")
     prepared = prepare(problem, strict=strict)
     for warning in prepared.card.warnings:
         errors.print(Text("warning: ", style="yellow") + Text(warning))

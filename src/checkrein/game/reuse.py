@@ -81,7 +81,7 @@ def answer(question: Question, plays: Sequence[Play], *, tolerance: float) -> So
         said = f"Answered by the {len(plays)} policies known: {gap}, at most the tolerance {tolerance:.3g}; {against}."
         return solution_of(question, Status.CONVERGED, said, members=played, played=played)
     why = f"{gap}, above the tolerance {tolerance:.3g}" if met else "no mixture of them meets the limits"
-    said = f"The {len(plays)} policies known do not answer it: {why}; {against}."
+    said = f"Not answered by the {len(plays)} policies known: {why}; {against}."
     return solution_of(question, Status.ROUND_LIMIT, said, members=played, played=played)
 
 
