@@ -166,7 +166,8 @@ def test_another_objective_goes_on_from_what_is_known(ward):
 
 
 def test_limits_that_could_not_be_met_leave_policies_to_go_on_from(ward):
-    tight = written(ward, "tight", ('"75% of behavior"', "0.2"), ("at_most = 2.5", "at_most = 0.1"))
+    brief = '[[constraint]]\nname = "stay"\ncost = "1"\nat_most = 1.0\n\n[learn]'
+    tight = written(ward, "tight", ("[learn]", brief))
     assert checkrein_command("fit", tight, "--out", ward / "tight").code == 3
     assert checkrein_command("fit", tight, "--from", ward / "old", "--out", ward / "tight-again").code == 3
     _, again, anew = fit_from(ward, "loose", start="tight")
