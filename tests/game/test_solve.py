@@ -172,11 +172,6 @@ def test_limits_that_known_policies_already_meet_need_no_new_one():
     assert again.gap == pytest.approx(first.gap, abs=1e-9)
 
 
-def test_a_checkpoint_knows_of_nothing_else(tmp_path):
-    with pytest.raises(ArgumentError, match="either checkpoint or known"):
-        run(known=run().rounds, checkpoint=tmp_path / "run")
-
-
 def test_a_log_that_shows_too_little_is_solved_within_what_it_shows():
     log = random_log(5, episodes=8)
     solution = run(problem_of(log, limits=(3.0, 3.0)))

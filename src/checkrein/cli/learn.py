@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from checkrein import Round
     from checkrein.logs.card import DataCard
     from checkrein.report.model import Estimate, Summary
+    from checkrein.runs.again import Asked
 
 STYLE = {"good": "bold green", "caution": "bold yellow", "bad": "bold red"}
 
@@ -71,19 +72,31 @@ def fit(
     out: Annotated[Path, typer.Option(help="Run folder to write.")],
     resume: Annotated[bool, typer.Option("--resume", help="Take up the run that is in the folder.")] = False,
     strict: Strict = False,
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", help="A finished run on the same log: its policies are kept for this other question."),
+    ] = None,
 ) -> None:
     """Learn a policy within the limits, judge it on held-out episodes, and write a report."""
     from checkrein import Status
     from checkrein.runs import fit as fitting
+    from checkrein.runs.again import ask
     from checkrein.runs.folder import RunFolder
     from checkrein.runs.prepare import prepare
 
     if not resume and RunFolder(out).holds_rounds:
         raise DataError(f"{out} holds a run already: pass --resume to take it up, or choose another --out")
+    origin = [] if source is None else ["--from", str(source)]
+    command = shlex.join(["checkrein", "fit", str(problem), *origin, "--out", str(out)])
+    asked = None if source is None else ask(problem, source)
+    if asked is not None and not asked.why:
+        _show_answer(asked, out, command)
+        raise typer.Exit(OK)
+    if asked is not None:
+        say(f"{asked.why}. The log is needed.")
     prepared = prepare(problem, strict=strict)
     for warning in prepared.card.warnings:
         errors.print(Text("warning: ", style="yellow") + Text(warning))
-    command = shlex.join(["checkrein", "fit", str(problem), "--out", str(out)])
     try:
         progress = Progress(live=console.is_terminal)
         with Live(progress, console=console, refresh_per_second=10):
@@ -91,7 +104,9 @@ def fit(
             def show(played: "Round") -> None:
                 progress.line = progress_line(prepared.goals, played)
 
-            solution, summary = fitting.fit(prepared, out, command=command, on_round=show, tell=progress.tell)
+            solution, summary = fitting.fit(
+                prepared, out, command=command, on_round=show, tell=progress.tell, asked=asked
+            )
             progress.tell("")
     except KeyboardInterrupt:
         errors.print(f"interrupted: what was played is kept. Go on with: {command} --resume", markup=False)
@@ -102,6 +117,16 @@ def fit(
     say(f"Report: {RunFolder(out).report_file}")
     codes = {Status.CONVERGED: OK, Status.INFEASIBLE: INFEASIBLE}
     raise typer.Exit(codes.get(solution.status, STOPPED_SHORT))
+
+
+def _show_answer(asked: "Asked", out: Path, command: str) -> None:
+    """Write and show what the policies of a finished run say to another question."""
+    from checkrein.runs.answer import write_answer
+    from checkrein.runs.folder import RunFolder
+
+    _, summary = write_answer(asked, out, command=command)
+    show_summary(summary)
+    say(f"Report: {RunFolder(out).report_file}")
 
 
 @app.command()
@@ -162,7 +187,8 @@ def show_summary(summary: "Summary") -> None:
         table.add_row(policy, *(_cell(row.values[policy]) for row in summary.costs))
     console.print(table)
     held = "held-out estimates, in brackets those of the learning part"
-    which = held if summary.held_out_episodes else "estimates of the learning part"
+    judged = any(estimate.held_out is not None for row in summary.costs for estimate in row.values.values())
+    which = held if judged else "estimates of the learning part"
     console.print(Text(which, style="dim"))
     for unit in dict.fromkeys(row.unit for row in summary.costs):
         names = ", ".join(row.name for row in summary.costs if row.unit == unit)
@@ -171,4 +197,5 @@ def show_summary(summary: "Summary") -> None:
 
 def _cell(estimate: "Estimate") -> str:
     values = [value for value in (estimate.held_out, estimate.learning) if value is not None]
-    return f"{values[0]:.4g}" if len(values) == 1 else f"{values[0]:.4g} ({values[1]:.4g})"
+    shown = [f"{value:.4g}" for value in values]
+    return f"{shown[0]} ({shown[1]})" if len(shown) > 1 else "".join(shown)

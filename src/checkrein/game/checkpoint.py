@@ -16,7 +16,7 @@ from checkrein.functions import tabular  # noqa: F401  # and of this
 from checkrein.game.loop import Play, Round
 from checkrein.game.solution import Solution
 from checkrein.policies import save_policy
-from checkrein.problem import AtMost, Problem, Values
+from checkrein.problem import AtMost, Question, Values
 from checkrein.protocols import Cost
 
 SETTINGS, ROUNDS, POLICIES = "settings.json", "rounds.jsonl", "policies"
@@ -29,40 +29,30 @@ KEYS = {"phase", "index", "multipliers", "objective", "constraints"}  # what a r
 class Checkpoint:
     """The run folder of one problem, with one choice of algorithms and one seed."""
 
-    def __init__(self, folder: str | Path, problem: Problem, choices: dict[str, object]) -> None:
+    def __init__(self, folder: str | Path, settings: dict[str, Any]) -> None:
+        """Take up what a folder holds; settings: all that decides what its rounds are (`settings_of`)."""
         self.folder = Path(folder)
-        self.settings = _settings(problem, choices)
+        self.settings = settings
         if (self.folder / SETTINGS).exists():
             self._require_same()
         elif self.folder.exists() and not self.folder.is_dir():
             raise CheckpointError(f"{self.folder} cannot be a run folder: it is a file")
         for leftover in self.folder.rglob(f".*{storage.UNFINISHED}"):
             leftover.unlink()
-        self.recorded: dict[str, list[Play]] = {MAIN: [], FEASIBILITY: []}
-        for record in self._read():
-            if not isinstance(record, dict) or not record.keys() >= KEYS or record["phase"] not in self.recorded:
-                raise CheckpointError(f"{self.folder / ROUNDS} is damaged: {str(record)[:80]} is not a round")
-            policy = storage.load(self._policy_file(record["phase"], record["index"]))
-            values = Values(record["objective"], frozen(np.array(record["constraints"], dtype=np.float64)))
-            multipliers = frozen(np.array(record["multipliers"], dtype=np.float64))
-            plays = self.recorded[record["phase"]]
-            plays.append(Play(multipliers, policy, values))
-            if record["index"] != len(plays):
-                raise CheckpointError(
-                    f"{self.folder / ROUNDS} has round {record['index']} where {len(plays)} should be: "
-                    "did two runs write to it at once? Choose another folder"
-                )
+        self._drop_unfinished_line()
+        self.recorded = recorded_plays(self.folder)
 
     def append(self, phase: str, played: Round) -> None:
         """Record a round: first its policy, then the line that says it is there."""
         self._claim()
-        save_policy(played.policy, self._policy_file(phase, played.index))
+        save_policy(played.policy, _policy_file(self.folder, phase, played.index))
         record = {
             "phase": phase,
             "index": played.index,
             "multipliers": played.multipliers.tolist(),
             "objective": played.values.objective,
             "constraints": played.values.constraints.tolist(),
+            "answers": played.answers,
             "gap": played.gap,
             "lower": played.lower,
             "upper": played.upper,
@@ -100,45 +90,66 @@ class Checkpoint:
         _write_json(self.folder / SETTINGS, self.settings)
 
     def _require_same(self) -> None:
-        path = self.folder / SETTINGS
-        try:
-            there = json.loads(path.read_text())
-        except ValueError as reason:
-            raise CheckpointError(f"{path} is damaged ({reason}): choose another folder") from None
-        if not isinstance(there, dict):
-            raise CheckpointError(f"{path} is damaged: choose another folder")
-        differing = [key for key in self.settings if there.get(key) != self.settings[key]]
+        there = read_settings(self.folder)
+        differing = [key for key in {**self.settings, **there} if there.get(key) != self.settings.get(key)]
         if differing:
-            pairs = [(key, _short(there.get(key)), _short(self.settings[key])) for key in differing]
+            pairs = [(key, _short(there.get(key)), _short(self.settings.get(key))) for key in differing]
             changes = "; ".join(f"{key} was {was}, is {now}" for key, was, now in pairs)
             raise CheckpointError(f"{self.folder} holds another run ({changes}): choose another folder")
 
-    def _read(self) -> list[dict[str, Any]]:
-        """Return the recorded rounds; a last line cut off in the middle of a write is removed."""
+    def _drop_unfinished_line(self) -> None:
+        """Remove a last line that was cut off in the middle of a write."""
         path = self.folder / ROUNDS
         content = path.read_bytes() if path.exists() else b""
-        whole = content[: content.rfind(b"\n") + 1]
-        if len(whole) < len(content):
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
             with path.open("r+b") as file:
-                file.truncate(len(whole))
+                file.truncate(whole)
                 os.fsync(file.fileno())
-        try:
-            return [json.loads(line) for line in whole.splitlines()]
-        except ValueError as reason:
-            raise CheckpointError(f"{path} is damaged ({reason}): choose another folder") from None
-
-    def _policy_file(self, phase: str, index: int) -> Path:
-        return self.folder / POLICIES / f"{phase}-{index:05d}.npz"
 
 
-def _settings(problem: Problem, choices: dict[str, object]) -> dict[str, Any]:
-    """Everything that decides what the rounds of a run are."""
+def recorded_plays(folder: Path) -> dict[str, list[Play]]:
+    """Return the rounds recorded in a folder by their phase, each in the order they were played in."""
+    plays: dict[str, list[Play]] = {MAIN: [], FEASIBILITY: []}
+    path = folder / ROUNDS
+    for record in _records(path):
+        if not isinstance(record, dict) or not record.keys() >= KEYS or record["phase"] not in plays:
+            raise CheckpointError(f"{path} is damaged: {str(record)[:80]} is not a round")
+        phase = plays[record["phase"]]
+        if record["index"] != len(phase) + 1:
+            raise CheckpointError(
+                f"{path} has round {record['index']} where {len(phase) + 1} should be: "
+                "did two runs write to it at once? Choose another folder"
+            )
+        policy = storage.load(_policy_file(folder, record["phase"], record["index"]))
+        values = Values(record["objective"], frozen(np.array(record["constraints"], dtype=np.float64)))
+        multipliers = frozen(np.array(record["multipliers"], dtype=np.float64))
+        phase.append(Play(multipliers, policy, values, record.get("answers", True)))
+    return plays
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Return what decided the rounds of a run."""
+    path = folder / SETTINGS
+    try:
+        found = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise CheckpointError(f"{folder} holds no run: there is no {SETTINGS} in it") from None
+    except ValueError as reason:
+        raise CheckpointError(f"{path} is damaged ({reason}): choose another folder") from None
+    if not isinstance(found, dict):
+        raise CheckpointError(f"{path} is damaged: choose another folder")
+    return found
+
+
+def settings_of(problem: Question, dataset: str, discount: float, choices: dict[str, object]) -> dict[str, Any]:
+    """Return everything that decides what the rounds of a run are; dataset: its fingerprint."""
     return {
         "format": 1,
-        "dataset": problem.dataset.fingerprint,
+        "dataset": dataset,
         "objective": _in_words(problem.objective),
         "constraints": [_in_words(constraint) for constraint in problem.constraints],
-        "discount": problem.discount,
+        "discount": discount,
         **{name: repr(choice) for name, choice in choices.items()},
     }
 
@@ -152,6 +163,18 @@ def _in_words(value: AtMost | str | Cost | None) -> str:
         return f"{type(cost).__name__} {storage.digest(value)}"
     except StorageError:  # a function, say
         return repr(value)
+
+
+def _records(path: Path) -> list[Any]:
+    content = path.read_bytes() if path.exists() else b""
+    try:
+        return [json.loads(line) for line in content[: content.rfind(b"\n") + 1].splitlines()]
+    except ValueError as reason:
+        raise CheckpointError(f"{path} is damaged ({reason}): choose another folder") from None
+
+
+def _policy_file(folder: Path, phase: str, index: int) -> Path:
+    return folder / POLICIES / f"{phase}-{index:05d}.npz"
 
 
 def _short(value: object) -> str:

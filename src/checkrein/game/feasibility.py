@@ -8,7 +8,7 @@ from checkrein.base.arrays import FloatArray
 from checkrein.game.loop import Play, Round, rounds
 from checkrein.online.cutting_plane import CuttingPlane
 from checkrein.online.master import best_mixture
-from checkrein.problem import Problem
+from checkrein.problem import Problem, Question
 from checkrein.protocols import BestResponse, Evaluator
 
 CLOSE = 1e-3  # the share of the least violation to which it is found
@@ -16,14 +16,14 @@ SLACK = 1e-6  # a limit is met to within this share of the size of its constrain
 NOISE = 1e-9  # a smaller relative spread is rounding
 
 
-def sizes(problem: Problem, played: Sequence[Round]) -> FloatArray:
+def sizes(problem: Question, played: Sequence[Play | Round]) -> FloatArray:
     """(m,) how large each constraint is: how much the policies found differ in it, or the limit itself."""
     values = np.array([round_.values.constraints for round_ in played])
     spread, magnitude = np.ptp(values, axis=0), np.maximum(np.abs(values).max(axis=0), np.abs(problem.limits))
     return np.where(spread > NOISE * magnitude, spread, np.where(magnitude > 0, magnitude, 1.0))
 
 
-def slacks(problem: Problem, played: Sequence[Round]) -> FloatArray:
+def slacks(problem: Question, played: Sequence[Round]) -> FloatArray:
     """(m,) how far above a limit still counts as on it: a tiny share of the constraint's own size."""
     return SLACK * np.maximum(sizes(problem, played), np.abs(problem.limits))
 

@@ -10,7 +10,7 @@ from checkrein.base.arrays import FloatArray, frozen
 from checkrein.base.errors import CheckpointError
 from checkrein.game.lagrangian import dual_values, upper
 from checkrein.online.master import best_mixture
-from checkrein.problem import Problem, Values
+from checkrein.problem import Problem, Question, Values
 from checkrein.protocols import BestResponse, Evaluator, OnlineLearner, Policy
 
 Weighting = Literal["best", "uniform"]
@@ -24,6 +24,7 @@ class Play(NamedTuple):
     multipliers: FloatArray  # (m,)
     policy: Policy
     values: Values
+    answers: bool = True  # whether a best response was sought at the multipliers; if not, they prove no lower bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,7 @@ class Round:
     mixture: Values
     played_objective: float  # of the mixture: as `objective`, of the round's policy
     price: FloatArray  # (m,) the multipliers visited with the best lower bound
+    answers: bool = True  # whether a best response was sought at the multipliers
 
     @property
     def gap(self) -> float:
@@ -53,7 +55,7 @@ class Round:
     @property
     def play(self) -> Play:
         """The part of the round that cannot be computed again from the others."""
-        return Play(self.multipliers, self.policy, self.values)
+        return Play(self.multipliers, self.policy, self.values, self.answers)
 
     @property
     def finite(self) -> bool:
@@ -71,16 +73,16 @@ def rounds(
     weighting: Weighting = "best",
     feasibility: bool = False,
     recorded: Sequence[Play] = (),
-    known: Sequence[Round] = (),
+    known: Sequence[Play | Round] = (),
 ) -> Iterator[Round]:
     """Play without end; stop by not asking for more.
 
     weighting: "uniform" mixes all policies alike, as the paper does; "best" takes the linear program's weights
         where they give the smaller gap.
     feasibility: leave the objective out: how closely can the constraints be met?
-    recorded: rounds played before, which are not played again.
-    known: rounds of the same players on the same data with other limits: what they found comes first and is not
-        found again. (A best response does not depend on the limits.)
+    recorded: rounds of this game from its first, which are not played again.
+    known: what the same players found on the same data with other limits: it comes first and is not found again.
+        (A best response does not depend on the limits; `carry_over` makes what was found for other costs fit.)
     """
     asked = problem.without_objective() if feasibility else problem
     table = _Table(learner, weighting)
@@ -90,9 +92,12 @@ def rounds(
     while True:
         index += 1
         if index <= len(known):
-            play = known[index - 1].play
-        elif index - len(known) <= len(recorded):
-            play = recorded[index - len(known) - 1]
+            found = known[index - 1]
+            play = found.play if isinstance(found, Round) else found
+            if index <= len(recorded):
+                _require_same(index, recorded[index - 1].multipliers, play.multipliers)
+        elif index <= len(recorded):
+            play = recorded[index - 1]
             _require_same(index, play.multipliers, learner.multipliers(state))
         else:
             multipliers = learner.multipliers(state)
@@ -104,6 +109,15 @@ def rounds(
         played = table.add(play, violation, objective=not feasibility, solve_program=index >= len(known))
         yield played
         state = learner.update(state, played)
+
+
+def replayed(question: Question, plays: Sequence[Play], *, learner: OnlineLearner[Any]) -> list[Round]:
+    """Return where a game would stand after these plays, without playing; the program is solved after the last."""
+    table = _Table(learner, "best")
+    return [
+        table.add(play, play.values.constraints - question.limits, objective=True, solve_program=index == len(plays))
+        for index, play in enumerate(plays, start=1)
+    ]
 
 
 class _Table:
@@ -127,6 +141,8 @@ class _Table:
         objectives, violations = np.array(self.objectives), np.array(self.violations)
         visited = np.array([p.multipliers for p in self.plays])
         self.dual_values = dual_values(self.dual_values, objectives, violations, visited)
+        if not play.answers:
+            self.dual_values[-1] = -np.inf
         worth = {
             name: (self._upper(weights, objectives, violations), weights)
             for name, weights in self._mixtures(objectives, violations, solve_program)
@@ -148,6 +164,7 @@ class _Table:
             mixture=Values(float(weights @ [p.values.objective for p in self.plays]), frozen(constraints)),
             played_objective=float(weights @ objectives),
             price=self.plays[int(np.argmax(self.dual_values))].multipliers,
+            answers=play.answers,
         )
 
     def _upper(self, weights: FloatArray, objectives: FloatArray, violations: FloatArray) -> float:

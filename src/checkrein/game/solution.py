@@ -9,7 +9,7 @@ import numpy as np
 from checkrein.base.arrays import FloatArray
 from checkrein.game.loop import Round
 from checkrein.policies import MixturePolicy
-from checkrein.problem import Problem
+from checkrein.problem import Question
 
 
 class Status(StrEnum):
@@ -50,7 +50,7 @@ def mixture_of(rounds: Sequence[Round]) -> MixturePolicy:
     return MixturePolicy(tuple(rounds[i].policy for i in kept), weights[kept])
 
 
-def explain(status: Status, problem: Problem, final: Round, last: Round, *, tolerance: float, trouble: str) -> str:
+def explain(status: Status, problem: Question, final: Round, last: Round, *, tolerance: float, trouble: str) -> str:
     """Say how the run ended and what to do next; `final` is the round that the policy is of, `last` the last."""
     against = limits_in_words(problem, final)
     gap = f"the duality gap is {last.gap:.3g}"
@@ -81,13 +81,13 @@ def explain(status: Status, problem: Problem, final: Round, last: Round, *, tole
             )
 
 
-def limits_in_words(problem: Problem, last: Round) -> str:
+def limits_in_words(problem: Question, last: Round) -> str:
     """Return the mixture's constraints beside their limits."""
     pairs = zip(problem.constraints, last.mixture.constraints, strict=True)
     words = [f"{c.name} is {c.sign * value + 0.0:.6g}, {c.words} {c.limit:.6g} allowed" for c, value in pairs]
     return "; ".join(words) if words else "there are no constraints"
 
 
-def named_multipliers(problem: Problem, price: FloatArray) -> dict[str, float]:
+def named_multipliers(problem: Question, price: FloatArray) -> dict[str, float]:
     """Return the price of each constraint by its name."""
     return {c.name: float(p) for c, p in zip(problem.constraints, price, strict=True)}

@@ -7,11 +7,11 @@ from typing import Any, TypedDict
 
 from checkrein.base.arrays import require_counts, require_positive, require_seed
 from checkrein.base.errors import ArgumentError, DivergenceError
-from checkrein.game.checkpoint import FEASIBILITY, MAIN, Checkpoint
+from checkrein.game.checkpoint import FEASIBILITY, MAIN, Checkpoint, settings_of
 from checkrein.game.feasibility import can_meet_limits, closest_rounds, slacks
 from checkrein.game.loop import Play, Round, Weighting, rounds
 from checkrein.game.solution import Solution, Status, explain, mixture_of, named_multipliers
-from checkrein.problem import Problem
+from checkrein.problem import Problem, Question
 from checkrein.protocols import BestResponse, Evaluator, OnlineLearner
 
 AT_BOUND = 0.9  # the share of the largest charge from which on the bound, not the rounds, is what is missing
@@ -29,7 +29,7 @@ def solve(
     on_round: Callable[[Round], None] | None = None,
     checkpoint: str | Path | None = None,
     weighting: Weighting = "best",
-    known: Sequence[Round] = (),
+    known: Sequence[Play | Round] = (),
 ) -> Solution:
     """Find the mixture of policies that minimises the objective within the limits, by the evaluator's estimates.
 
@@ -38,6 +38,7 @@ def solve(
     checkpoint: a folder to record the run in; an unfinished run found there is taken up where it stopped
     weighting: "uniform" for the paper's mixture, "best" for the linear program's where it is better
     known: rounds of another solution by the same players from the same data, with other limits: they count as played
+        (`carry_over` makes those with other costs fit); a checkpoint records them first
     """
     require_positive(tolerance=tolerance)
     require_counts(max_rounds=max_rounds)
@@ -45,13 +46,12 @@ def solve(
     if weighting not in ("best", "uniform"):
         raise ArgumentError(f"weighting is {weighting!r}: it must be 'best' or 'uniform'")
     players: _Players = {"best_response": best_response, "evaluator": evaluator, "seed": seed}
-    if any(one.violation.size != problem.n_constraints for one in known):
+    if any(one.values.constraints.size != problem.n_constraints for one in known):
         raise ArgumentError(f"known rounds have other constraints than these {problem.n_constraints}: pass their own")
-    if known and checkpoint is not None:
-        raise ArgumentError("a checkpoint records all that a run rests on: pass either checkpoint or known")
     record = None
     if checkpoint is not None:
-        record = Checkpoint(checkpoint, problem, {**players, "learner": learner, "weighting": weighting})
+        choices = {**players, "learner": learner, "weighting": weighting} | ({"known": len(known)} if known else {})
+        record = Checkpoint(checkpoint, settings_of(problem, problem.dataset.fingerprint, problem.discount, choices))
     watch = _Watch(record, on_round, len(known))
     game = rounds(problem, learner=learner, weighting=weighting, recorded=watch.recorded(MAIN), known=known, **players)
     played, trouble = _collect(
@@ -65,11 +65,22 @@ def solve(
         closest, _ = _collect(watch.until(FEASIBILITY, search), lambda _: False, max_rounds)
     status = Status.NOT_FINITE if trouble else _status(problem, played, closest, tolerance)
     members = closest if status is Status.INFEASIBLE else played
+    explanation = explain(status, problem, members[-1], played[-1], tolerance=tolerance, trouble=trouble)
+    solution = solution_of(problem, status, explanation, members=members, played=played)
+    if record is not None:
+        record.finish(solution)
+    return solution
+
+
+def solution_of(
+    problem: Question, status: Status, explanation: str, *, members: Sequence[Round], played: Sequence[Round]
+) -> Solution:
+    """Return what rounds came to; members: those whose last mixture is the policy."""
     final, last = members[-1], played[-1]
-    solution = Solution(
+    return Solution(
         policy=mixture_of(members),
         status=status,
-        explanation=explain(status, problem, final, last, tolerance=tolerance, trouble=trouble),
+        explanation=explanation,
         gap=last.gap,
         values=problem.named(final.mixture),
         multipliers=named_multipliers(problem, last.price),
@@ -77,9 +88,6 @@ def solve(
         lower_bound=last.lower,
         rounds=tuple(played),
     )
-    if record is not None:
-        record.finish(solution)
-    return solution
 
 
 class _Players(TypedDict):
@@ -101,10 +109,10 @@ class _Watch:
 
     def until(self, phase: str, game: Iterator[Round]) -> Iterator[Round]:
         for played in game:
-            if played.index > len(self.recorded(phase)) + self.known * (phase == MAIN):
+            if played.index > len(self.recorded(phase)):
                 if self.record is not None:
                     self.record.append(phase, played)
-                if self.on_round is not None:
+                if self.on_round is not None and played.index > self.known * (phase == MAIN):
                     self.on_round(played)
             yield played
 
@@ -130,26 +138,26 @@ def _collect(game: Iterator[Round], settled: Callable[[list[Round]], bool], max_
     return played, ""
 
 
-def _status(problem: Problem, played: list[Round], closest: list[Round], tolerance: float) -> Status:
-    if closest and closest[-1].lower > 0 and not _met(problem, closest, tolerance):
+def _status(problem: Question, played: list[Round], closest: list[Round], tolerance: float) -> Status:
+    if closest and closest[-1].lower > 0 and not limits_met(problem, closest, tolerance):
         return Status.INFEASIBLE
     if not _settled(problem, played, tolerance):
         return Status.ROUND_LIMIT
-    return Status.CONVERGED if _met(problem, played, tolerance) else Status.MULTIPLIER_BOUND
+    return Status.CONVERGED if limits_met(problem, played, tolerance) else Status.MULTIPLIER_BOUND
 
 
-def _settled(problem: Problem, played: list[Round], tolerance: float) -> bool:
+def _settled(problem: Question, played: list[Round], tolerance: float) -> bool:
     """Say whether playing on is of no use: the gap is closed, and the limits are met, or the bound forbids it."""
-    return played[-1].gap <= tolerance and (_met(problem, played, tolerance) or _at_bound(problem, played[-1]))
+    return played[-1].gap <= tolerance and (limits_met(problem, played, tolerance) or _at_bound(problem, played[-1]))
 
 
-def _at_bound(problem: Problem, now: Round) -> bool:
+def _at_bound(problem: Question, now: Round) -> bool:
     """Say whether the prices already charge for the violation about as much as the learner's ball allows."""
     charged = float(now.price @ (now.mixture.constraints - problem.limits))
     return charged >= AT_BOUND * _charge(now)
 
 
-def _met(problem: Problem, played: list[Round], tolerance: float) -> bool:
+def limits_met(problem: Question, played: list[Round], tolerance: float) -> bool:
     """Say whether the mixture meets the limits: to a tiny share of their own size, or to what the tolerance is worth.
 
     An average of policies closes in on a limit without ever meeting it: what it still exceeds, charged at the worst

@@ -61,7 +61,7 @@ class CuttingPlane:
             return frozen(np.zeros(n_constraints))
         bounds = self.bounds(n_constraints)
         centre = None
-        if self.central and not _repeats(objectives, violations):
+        if self.central and np.isfinite(state.lower) and not _repeats(objectives, violations):
             centre = central_multipliers(objectives, violations, bounds, state.lower)
         return best_mixture(objectives, violations, bounds).prices if centre is None else centre
 

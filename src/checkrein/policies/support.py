@@ -16,6 +16,7 @@ from checkrein.protocols import ActionMask, FunctionClass
 ROUNDING = 1e-9  # weights are sums of floats: 20 occurrences may read 19.999999999
 
 
+@storable
 @dataclass(frozen=True)
 class Support:
     """An action is supported where the log shows it often enough.

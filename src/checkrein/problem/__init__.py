@@ -3,6 +3,7 @@
 from checkrein.problem.constraints import AtLeast, AtMost
 from checkrein.problem.costs import LoggedCost
 from checkrein.problem.episodes import Episodes
-from checkrein.problem.problem import Problem, Values
+from checkrein.problem.problem import Problem
+from checkrein.problem.question import Question, Values
 
-__all__ = ["AtLeast", "AtMost", "Episodes", "LoggedCost", "Problem", "Values"]
+__all__ = ["AtLeast", "AtMost", "Episodes", "LoggedCost", "Problem", "Question", "Values"]

@@ -1,9 +1,9 @@
 """Problem: which cost to minimise, which to keep under their limits, and at what discount."""
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -11,47 +11,29 @@ from checkrein.base.arrays import Array, BoolArray, FloatArray, frozen
 from checkrein.base.errors import ProblemError
 from checkrein.data.dataset import Dataset
 from checkrein.data.memory import Remembered, remember
-from checkrein.problem.constraints import AtMost, require_distinct
-from checkrein.problem.costs import LoggedCost, cost_of, name_of, per_action, per_row, per_step, step_range
+from checkrein.problem.constraints import AtMost
+from checkrein.problem.costs import LoggedCost, cost_of, per_action, per_row, per_step, step_range
+from checkrein.problem.question import Question
 from checkrein.protocols import Cost, DeferredCost, KnownCost, MemoryCost, PenaltyCost, Policy, RowCost, SumBoundedCost
 
 T = TypeVar("T")
 
 
-class Values(NamedTuple):
-    """The objective and the constraints of a policy, signed so that less is better and limits are upper limits."""
-
-    objective: float
-    constraints: FloatArray  # (m,)
-
-
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """Minimise `objective` subject to `constraints` (OPT of the paper), judged on `dataset`.
-
-    Inside, the objective is cost 0 and constraint i is cost i + 1, each signed so that less is better.
-    """
+class Problem(Question):
+    """A question asked of a log: minimise `objective` subject to `constraints`, judged on `dataset`."""
 
     dataset: Dataset
-    objective: str | Cost | None = field(kw_only=True)  # None: only the constraints matter
-    constraints: Sequence[AtMost] = field(kw_only=True)
     discount: float = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        if isinstance(self.constraints, AtMost):
-            raise ProblemError("constraints is a single constraint: give a list of them")
-        object.__setattr__(self, "constraints", tuple(self.constraints))
+        super().__post_init__()
         if not (isinstance(self.discount, int | float | np.floating) and 0 < self.discount <= 1):
             raise ProblemError(f"the discount is {self.discount}: it must lie in (0, 1]")
         for constraint in self.constraints:
-            if not isinstance(constraint, AtMost):
-                raise ProblemError(
-                    f"{constraint!r} is not a constraint: use AtMost(cost, limit) or AtLeast(cost, limit)"
-                )
             cost_of(constraint.cost, self.dataset)
         if self.objective is not None:
             cost_of(self.objective, self.dataset)
-        require_distinct([c.name for c in self.constraints])
         object.__setattr__(self, "discount", float(self.discount))
         self._resolve()
 
@@ -68,16 +50,6 @@ class Problem:
     @property
     def _given(self) -> list[str | Cost | None]:
         return [self.objective, *(c.cost for c in self.constraints)]
-
-    @property
-    def n_constraints(self) -> int:
-        """The paper's m."""
-        return len(self.constraints)
-
-    @cached_property
-    def limits(self) -> FloatArray:
-        """(m,) signed like the costs."""
-        return frozen(np.array([c.sign * c.limit for c in self.constraints], dtype=np.float64))
 
     @cached_property
     def transitions(self) -> Dataset:
@@ -119,16 +91,6 @@ class Problem:
         if self.discount == 1:
             return frozen(np.where(low < 0, -np.inf, low)), frozen(np.where(high > 0, np.inf, high))
         return frozen(low / (1 - self.discount)), frozen(np.maximum(high / (1 - self.discount), self.worst(policy)))
-
-    @cached_property
-    def value_names(self) -> tuple[str, ...]:
-        """What each value is called, the objective first."""
-        return (self.objective_name or "the objective", *(c.name for c in self.constraints))
-
-    @property
-    def objective_name(self) -> str | None:
-        """What the objective is called; None where there is none."""
-        return None if self.objective is None else name_of(self.objective)
 
     @cached_property
     def spread(self) -> FloatArray:
@@ -193,12 +155,6 @@ class Problem:
         used = mix > 0  # nothing of what is not bounded is nothing
         low, high = (np.atleast_1d(mix[used] @ end[used]) for end in self.value_range())
         return low, high
-
-    def named(self, values: Values) -> dict[str, float]:
-        """Return values in the user's own signs, by the name of each cost."""
-        names = [c.cost if isinstance(c.cost, str) else c.name for c in self.constraints]
-        signed = {n: float(c.sign * v) for n, c, v in zip(names, self.constraints, values.constraints, strict=True)}
-        return ({} if self.objective_name is None else {self.objective_name: float(values.objective)}) | signed
 
     def without_objective(self) -> "Problem":
         """Return the question whether the constraints can be met at all."""

@@ -106,6 +106,14 @@ class Aimed(Model):
     predicted_to_pass: bool  # whether these keep the limits
 
 
+class Reused(Model):
+    """Which run the policies came from, where they were not all found anew."""
+
+    run: str
+    policies: int  # that it brought along
+    log_read: bool  # False: they answered the question, and nothing was judged on held-out episodes
+
+
 class Repeat(Model):
     """How to run it again and how to cite it."""
 
@@ -135,12 +143,13 @@ class Summary(Model):
     trace: Trace
     members: list[Member]
     weighting: str
-    differences: Differences
+    differences: Differences | None  # None: the log was not read
     card: DataCard
     learning_episodes: int
     held_out_episodes: int
     repeat: Repeat
     aimed: Aimed | None = None  # None: at the limits themselves
+    reused: Reused | None = None  # None: every policy was found in this run
     certificate: Certificate | None = None  # None: nothing was held out, or there is nothing to keep
     singles: Singles | None = None  # None: an older run
 

@@ -29,7 +29,7 @@ def page(summary: Summary) -> str:
             plots=plots,
             specifications=_specifications(plots),
             members=_heaviest(summary.members),
-            states=_usual_actions(summary.differences),
+            states=[] if summary.differences is None else _usual_actions(summary.differences),
             plotly=Markup(get_plotlyjs()),  # noqa: S704 the library's own text, nothing of the user's
         )
     )

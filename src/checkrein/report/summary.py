@@ -14,7 +14,7 @@ from checkrein.game.loop import Round
 from checkrein.game.solution import Solution
 from checkrein.logs.card import DataCard
 from checkrein.policies import MixturePolicy
-from checkrein.problem import Problem, Values
+from checkrein.problem import Problem, Question, Values
 from checkrein.problem.goals import Goal
 from checkrein.report.model import (
     BEHAVIOR,
@@ -27,6 +27,7 @@ from checkrein.report.model import (
     Estimate,
     Member,
     Repeat,
+    Reused,
     Single,
     Singles,
     StateDifference,
@@ -46,6 +47,7 @@ __all__ = [
     "Judged",
     "singles_of",
     "summary",
+    "summary_of",
     "versions",
 ]
 
@@ -82,30 +84,68 @@ def summary(
     margins: MarginChoice | None = None,
     certificate: Certificate | None = None,
     singles: Singles | None = None,
+    reused: Reused | None = None,
 ) -> Summary:
     """Collect everything a report says; goals: the objective's first."""
-    rows = [_cost_row(index, goal, problem, solution, judged) for index, goal in enumerate(goals)]
+    return summary_of(
+        problem,
+        solution,
+        title=title,
+        goals=goals,
+        judged=judged,
+        card=card,
+        learning_episodes=problem.dataset.first_rows().size,
+        held_out_episodes=held_out_episodes,
+        repeat=repeat,
+        margins=margins,
+        certificate=certificate,
+        reused=reused,
+        singles=singles,
+        differences=_differences(problem.dataset, solution.policy),
+    )
+
+
+def summary_of(
+    problem: Question,
+    solution: Solution,
+    *,
+    title: str,
+    goals: Sequence[Goal],
+    judged: Mapping[str, Judged],
+    card: DataCard,
+    learning_episodes: int,
+    held_out_episodes: int,
+    repeat: Repeat,
+    margins: MarginChoice | None,
+    certificate: Certificate | None,
+    reused: Reused | None,
+    differences: Differences | None,
+    singles: Singles | None = None,
+) -> Summary:
+    """Collect everything a report says that no log is needed for."""
+    rows = [_cost_row(index, goal, problem, card.discount, solution, judged) for index, goal in enumerate(goals)]
     level, sentence = verdict(solution.status, rows, certificate)
     return Summary(
         title=title,
         status=str(solution.status),
         verdict=sentence,
         level=level,
-        explanation=solution.explanation + (AIMED if margins is not None else ""),
+        explanation=solution.explanation + _aside(margins, reused, len(solution.rounds)),
         caveat=caveat(certificate),
         costs=rows,
         policies=list(judged),
         gap=solution.gap,
         lower_bound=goals[0].direction.sign * solution.lower_bound if np.isfinite(solution.lower_bound) else None,
-        trace=_trace(goals, solution.rounds),
+        trace=_trace(goals, solution.rounds[max(0 if reused is None else reused.policies - 1, 0) :]),
         members=_members(goals, solution),
         weighting=solution.weighting,
-        differences=_differences(problem.dataset, solution.policy),
+        differences=differences,
         card=card,
-        learning_episodes=problem.dataset.first_rows().size,
+        learning_episodes=learning_episodes,
         held_out_episodes=held_out_episodes,
         repeat=repeat,
-        aimed=None if margins is None else _aimed(margins, finite=problem.dataset.n_states is not None),
+        aimed=None if margins is None else _aimed(margins, finite=card.states_visited_once is not None),
+        reused=reused,
         certificate=certificate,
         singles=singles,
     )
@@ -127,6 +167,17 @@ def versions() -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in PACKAGES}
 
 
+def _aside(margins: MarginChoice | None, reused: Reused | None, rounds: int) -> str:
+    """Say where the limits and the policies came from, if not from the problem file and this run."""
+    if reused is None:
+        return "" if margins is None else AIMED
+    came = f" The policies are those of {reused.run}; the log was not read."
+    if reused.log_read:
+        new = rounds - reused.policies
+        came = f" {reused.policies} of the policies are those of {reused.run}; new rounds on the log: {new}."
+    return came + ("" if margins is None else f" (These limits leave the room that {reused.run} left under its own.)")
+
+
 def _aimed(margins: MarginChoice, *, finite: bool) -> Aimed:
     return Aimed(
         support=margins.support.words(finite=finite),
@@ -140,7 +191,9 @@ def _signed(values: Values) -> FloatArray:
     return np.append(values.objective, values.constraints)
 
 
-def _cost_row(index: int, goal: Goal, problem: Problem, solution: Solution, judged: Mapping[str, Judged]) -> CostRow:
+def _cost_row(
+    index: int, goal: Goal, problem: Question, discount: float, solution: Solution, judged: Mapping[str, Judged]
+) -> CostRow:
     estimates = {name: _estimate(index, goal, one) for name, one in judged.items()}
     return CostRow(
         name=goal.name,
@@ -149,7 +202,7 @@ def _cost_row(index: int, goal: Goal, problem: Problem, solution: Solution, judg
         goal=goal_in_words(goal),
         limit=goal.limit,
         limit_source=goal.limit_source,
-        unit=unit_in_words(goal.unit, problem.discount),
+        unit=unit_in_words(goal.unit, discount),
         price=None if index == 0 else solution.multipliers[problem.constraints[index - 1].name],
         values=estimates,
     )

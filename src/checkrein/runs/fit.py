@@ -9,16 +9,20 @@ from checkrein.certification import Certificate
 from checkrein.certification.looks import FILE, Looks, log_key
 from checkrein.data.encoding import Encoding
 from checkrein.game import Derandomised, Round, Solution, single_policies
+from checkrein.policies import Support
 from checkrein.protocols import Policy
-from checkrein.report.model import Repeat, Summary
+from checkrein.report.model import Repeat, Reused, Summary
 from checkrein.report.page import page
 from checkrein.report.summary import CITATION, SINGLE_POLICY, Judged, singles_of, summary, versions
+from checkrein.runs.again import Asked
 from checkrein.runs.comparison import compare, judge
-from checkrein.runs.folder import Resolved, RunFolder
+from checkrein.runs.folder import Resolved, RunFolder, rows_key
 from checkrein.runs.margins import margins_for
 from checkrein.runs.method import method_for
 from checkrein.runs.players import functions_of, players_for, support_of
 from checkrein.runs.prepare import Prepared
+from checkrein.runs.problem_file import ProblemFile
+from checkrein.selection.margins import MarginChoice
 
 
 def fit(
@@ -28,16 +32,22 @@ def fit(
     command: str,
     on_round: Callable[[Round], None] | None = None,
     tell: Callable[[str], None] = lambda _: None,
+    asked: Asked | None = None,
 ) -> tuple[Solution, Summary]:
     """Learn, certify on the held-out part, and write the run folder; an unfinished run there is taken up again.
 
     Where something is held out, the support rule and room under the limits are chosen inside the learning part.
 
     tell: told what is under way
+    asked: the same problem file put to a finished run, whose policies, support rule and margins are kept
     """
     file, problem, learn = prepared.file, prepared.problem, prepared.file.learn
     trouble: list[str] = []
-    margins = margins_for(prepared, trouble, tell)
+    if asked is None:
+        margins = margins_for(prepared, trouble, tell)
+    else:
+        asked.require_same_log(prepared.dataset, prepared.card.source)
+        margins = asked.margins(tuple(problem.constraints))
     aimed = problem if margins is None else replace(problem, constraints=margins.constraints)
     support = support_of(learn) if margins is None else margins.support
     players = players_for(learn, functions_of(learn), aimed, support)
@@ -47,9 +57,10 @@ def fit(
             on_round(one)
         tell(f"round {one.index + 1}")
 
+    known = [] if asked is None else asked.known(aimed, players.evaluator, tell)
     tell("learning")
     solution = players.play(
-        aimed, tolerance=learn.tolerance, max_rounds=learn.max_rounds, on_round=played, checkpoint=out
+        aimed, tolerance=learn.tolerance, max_rounds=learn.max_rounds, on_round=played, checkpoint=out, known=known
     )
     tell("judging")
     singles = single_policies(aimed, solution, evaluator=players.evaluator, seed=learn.seed)
@@ -66,19 +77,20 @@ def fit(
     found = summary(
         aimed,
         solution,
-        title=file.title or f"{file.objective.label}, learned from {prepared.card.source}",
+        title=title_of(file, prepared.card.source),
         goals=prepared.goals,
         judged=judged,
         card=prepared.card.model_copy(update={"warnings": [*prepared.card.warnings, *dict.fromkeys(trouble)]}),
         held_out_episodes=0 if prepared.held_out is None else prepared.held_out.dataset.first_rows().size,
-        repeat=_repeat(prepared, command),
+        repeat=repeat_of(file, prepared.text, command, prepared.dataset.fingerprint),
         margins=margins,
         certificate=certificate,
         singles=singles_of(prepared.goals, singles, judged_single),
+        reused=None if asked is None else Reused(run=str(asked.run.path), policies=len(known), log_read=True),
     )
     folder = RunFolder(out)
     folder.write_policy(single, _encoding(prepared))
-    folder.write_problem(prepared.text, _resolved(prepared))
+    folder.write_problem(prepared.text, _resolved(prepared, support, margins))
     if certificate is not None:
         folder.write_certificate(certificate)
     folder.write_summary(found)
@@ -115,18 +127,30 @@ def _encoding(prepared: Prepared) -> Encoding | None:
     return None if encoding is None else replace(encoding, memory=prepared.problem.dataset.memory)
 
 
-def _resolved(prepared: Prepared) -> Resolved:
-    log = None if prepared.dataset.episodes is None else log_key(prepared.dataset)
-    return Resolved(prepared.objective, tuple(prepared.problem.constraints), log)
+def _resolved(prepared: Prepared, support: Support, margins: MarginChoice | None) -> Resolved:
+    return Resolved(
+        prepared.objective,
+        tuple(prepared.problem.constraints),
+        None if prepared.dataset.episodes is None else log_key(prepared.dataset),
+        rows_key(prepared.dataset),
+        support,
+        () if margins is None else margins.constraints,
+    )
 
 
-def _repeat(prepared: Prepared, command: str) -> Repeat:
+def title_of(file: ProblemFile, source: str) -> str:
+    """Return what a report is called."""
+    return file.title or f"{file.objective.label}, learned from {source}"
+
+
+def repeat_of(file: ProblemFile, text: str, command: str, dataset: str) -> Repeat:
+    """Return how to run it again; dataset: the log's fingerprint."""
     return Repeat(
         command=command,
-        problem_file=prepared.text,
+        problem_file=text,
         version=importlib.metadata.version("checkrein"),
-        seed=prepared.file.learn.seed,
-        dataset=prepared.dataset.fingerprint,
+        seed=file.learn.seed,
+        dataset=dataset,
         packages=versions(),
         citation=CITATION,
     )

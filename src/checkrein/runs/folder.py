@@ -5,16 +5,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import polars as pl
 
 from checkrein.base import storage
 from checkrein.base.errors import DataError, StorageError
 from checkrein.base.storage import storable
 from checkrein.certification import Certificate
+from checkrein.data.dataset import Dataset
 from checkrein.data.encoding import Encoding
 from checkrein.game.checkpoint import POLICIES, POLICY, ROUNDS, SETTINGS, SOLUTION
 from checkrein.logs import known  # noqa: F401  # a constraint may hold its expressions, known once imported
-from checkrein.policies import load_policy, save_policy
+from checkrein.policies import Support, load_policy, save_policy
 from checkrein.problem import AtMost
 from checkrein.protocols import Policy
 from checkrein.report.model import Summary
@@ -45,16 +47,22 @@ T = TypeVar("T")
 @storable
 @dataclass(frozen=True)
 class Resolved:
-    """What a problem file came to on its log: all that judging the policy on another log must know.
+    """What a problem file came to on its log: all that judging the policy, or another question, must know.
 
     objective: the name of the cost that is minimised
     constraints: with the limits that were asked for, not those that learning aimed at
     log: the key of the log that was learned from; None where its episodes are not known
+    rows: of all that its rows hold but for their costs
+    support: the rule that was learned with
+    aimed: the constraints that learning aimed at; none: those that were asked for
     """
 
     objective: str
     constraints: tuple[AtMost, ...]
     log: str | None
+    rows: str | None = None
+    support: Support | None = None
+    aimed: tuple[AtMost, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -163,6 +171,11 @@ class RunFolder:
             return self._finished(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as reason:
             raise DataError(f"{path} cannot be read: {reason}") from None
+
+
+def rows_key(dataset: Dataset) -> str:
+    """SHA-256 of all that a log's rows hold but for their costs."""
+    return dataset.with_costs({"none": np.zeros(len(dataset))}).fingerprint
 
 
 def _load(path: Path, kind: type[T], words: str) -> T:

@@ -1,6 +1,6 @@
 """The players that a problem file asks for: the function class, the best response, the evaluator and the learner."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from checkrein.evaluation import FQE
 from checkrein.functions import Linear, Neural, Polynomial, Tabular, Trees
 from checkrein.functions.neural import import_networks
 from checkrein.game import Round, Solution, solve
+from checkrein.game.loop import Play
 from checkrein.online import CuttingPlane, ExponentiatedGradient, OnlineGradientDescent
 from checkrein.policies import Support
 from checkrein.problem import Problem
@@ -45,6 +46,7 @@ class Players:
         max_rounds: int,
         on_round: Callable[[Round], None],
         checkpoint: Path | None = None,
+        known: Sequence[Play] = (),
     ) -> Solution:
         """Solve a problem."""
         return solve(
@@ -57,6 +59,7 @@ class Players:
             max_rounds=max_rounds,
             on_round=on_round,
             checkpoint=checkpoint,
+            known=known,
         )
 
 

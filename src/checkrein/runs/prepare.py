@@ -1,11 +1,12 @@
 """prepare: a problem file and its log, read and split: what is to be learned, and what is wanted of each cost."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from checkrein.base.arrays import FloatArray
 from checkrein.base.errors import DataError
 from checkrein.costs import StateActionCost
 from checkrein.data.dataset import Dataset
@@ -73,22 +74,32 @@ def _card(file: ProblemFile, reading: Reading, goals: tuple[Goal, ...]) -> DataC
 
 def _constraints(
     file: ProblemFile, learning: Dataset, objective: str | Cost, known: Mapping[str, StateActionCost]
-) -> tuple[list[AtMost], tuple[Goal, ...]]:
+) -> tuple[tuple[AtMost, ...], tuple[Goal, ...]]:
     """Return the constraints, those relative to behavior as numbers, and what is wanted of each cost."""
     free = [AtMost(cost_of(c, known), 0.0, name=c.name) for c in file.constraint]
     logged = Problem(learning, objective=objective, constraints=free, discount=file.learn.discount)
     relative = any(c.share_of_behavior is not None for c in file.constraint)
     behavior = _behavior(file.learn, logged).constraints if relative else np.zeros(len(free))
+    return constraints_of(file, behavior, logged.constraints)
+
+
+def constraints_of(
+    file: ProblemFile, behavior: FloatArray, like: Sequence[AtMost]
+) -> tuple[tuple[AtMost, ...], tuple[Goal, ...]]:
+    """Return the constraints and what is wanted of each cost.
+
+    behavior: (m,) what limits relative to it are of; like: constraints on the same costs, whatever their limits
+    """
     maximised = file.objective.maximize is not None
     goals = [Goal(file.objective.label, Direction.MAXIMISE if maximised else Direction.MINIMISE)]
     constraints: list[AtMost] = []
-    for limit, stated, done in zip(file.constraint, logged.constraints, behavior, strict=True):
+    for limit, stated, done in zip(file.constraint, like, behavior, strict=True):
         share = limit.share_of_behavior
         value = float(limit.given) if share is None else share * float(done)
         kind = AtMost if limit.at_most is not None else AtLeast
         constraints.append(kind(stated.cost, value, name=limit.name, range=limit.ends or stated.range))
         goals.append(Goal.of(constraints[-1], Unit(limit.unit), None if share is None else str(limit.given)))
-    return constraints, tuple(goals)
+    return tuple(constraints), tuple(goals)
 
 
 def _behavior(learn: Learn, problem: Problem) -> Values:

@@ -3,10 +3,10 @@
 from checkrein.base.errors import ProblemError
 from checkrein.game.derandomise.single import BEST_MEMBER, MET, Derandomised, best_place, derandomised
 from checkrein.game.solution import Solution
-from checkrein.problem import Problem
+from checkrein.problem import Question
 
 
-def best_member(problem: Problem, solution: Solution, *, tolerance: float = MET) -> Derandomised:
+def best_member(problem: Question, solution: Solution, *, tolerance: float = MET) -> Derandomised:
     """Return the best of all policies found that meets every limit by estimate, or the one that comes closest.
 
     tolerance: a limit exceeded by no more than this is met

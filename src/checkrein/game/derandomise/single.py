@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from checkrein.game.solution import Solution
-from checkrein.problem import Problem, Values
+from checkrein.problem import Question, Values
 from checkrein.protocols import Policy
 
 if TYPE_CHECKING:
@@ -41,12 +41,12 @@ class Derandomised:
     certificate: "Certificate | None" = None
 
 
-def worst_violation(problem: Problem, values: Values) -> float:
+def worst_violation(problem: Question, values: Values) -> float:
     """Return by how much the limit that is met worst is exceeded; negative where all are met with room."""
     return float((values.constraints - problem.limits).max(initial=-np.inf))
 
 
-def best_place(problem: Problem, found: Sequence[Values], tolerance: float) -> int:
+def best_place(problem: Question, found: Sequence[Values], tolerance: float) -> int:
     """Return the place of the least objective among those that meet the limits; where none does, of the closest."""
     worst = np.array([worst_violation(problem, values) for values in found])
     objectives = np.array([values.objective for values in found])
@@ -58,7 +58,7 @@ def best_place(problem: Problem, found: Sequence[Values], tolerance: float) -> i
 
 
 def derandomised(
-    problem: Problem,
+    problem: Question,
     solution: Solution,
     policy: Policy,
     values: Values,
@@ -91,7 +91,7 @@ def derandomised(
     )
 
 
-def _against(problem: Problem, solution: Solution, values: Values, price: float) -> str:
+def _against(problem: Question, solution: Solution, values: Values, price: float) -> str:
     pairs = zip(problem.constraints, values.constraints, strict=True)
     limits = "; ".join(f"{c.name} is {c.sign * v + 0.0:.6g}, {c.words} {c.limit:.6g} allowed" for c, v in pairs)
     text = f": {limits or 'there are none'}."

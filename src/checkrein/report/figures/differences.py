@@ -19,8 +19,10 @@ from checkrein.report.words import MINUS, number, percent
 MOST_STATES = 48  # rows of the heat map, which then fits a sheet of A4; those that matter most come first
 
 
-def difference_figures(differences: Differences) -> list[Figure]:
+def difference_figures(differences: Differences | None) -> list[Figure]:
     """Return the shares of actions, and the heat map where states are finite."""
+    if differences is None:
+        return []
     shares = _shares(differences)
     return [shares, _heat_map(differences)] if differences.states else [shares]
 
