@@ -72,11 +72,12 @@ KINDS = {
         np.linspace(0, 1, 25),
         lambda x: AtMost(Disagreement([0, 1, 1]), x),
     ),
-    "switching": Kind(
-        "Changes of dose", "changes, at most", np.linspace(0, 2.5, 25), lambda x: AtMost(Switching(), x)
-    ),
+    "switching": Kind("Changes of dose", "changes, at most", np.linspace(0, 2.5, 25), lambda x: AtMost(Switching(), x)),
     "ever-entered": Kind(
-        "Ever critical", "chance (discounted), at most", np.linspace(0.32, 0.42, 25), lambda x: AtMost(EverEntered({2}), x)
+        "Ever critical",
+        "chance (discounted), at most",
+        np.linspace(0.32, 0.42, 25),
+        lambda x: AtMost(EverEntered({2}), x),
     ),
     "state-action-cost": Kind(
         "Amount of the drug",
@@ -109,9 +110,10 @@ def doses(solution: Solution, limit: AtMost) -> np.ndarray:
     table = np.zeros((len(STATES), len(DOSES)))
     for member, weight in members_of(solution.policy):
         chosen = member.probabilities(rows.states)
-        ratio = chosen[np.arange(len(rows.actions)), rows.actions] / BEHAVIOR.table[
-            rows.states if own is None else own.own(rows.states), rows.actions
-        ]
+        ratio = (
+            chosen[np.arange(len(rows.actions)), rows.actions]
+            / BEHAVIOR.table[rows.states if own is None else own.own(rows.states), rows.actions]
+        )
         before = rows.products(ratio) / np.where(ratio > 0, ratio, 1.0) * rows.factors * (ratio > 0)
         states = rows.states if own is None else own.own(rows.states)
         np.add.at(table, states, weight * before[:, None] * chosen)

@@ -93,6 +93,29 @@ def test_an_export_that_would_forget_is_refused(run):
     assert "remembers what happened earlier in an episode" in done.err
 
 
+def test_another_limit_on_the_policy_is_answered_without_the_log(run, tmp_path):
+    folder, _ = run
+    file = tmp_path / "tighter.toml"
+    text = (folder / "limits.toml").read_text().replace("at_most = 0.6", "at_most = 0.5")
+    file.write_text(text.replace("max_rounds = 60", "max_rounds = 60\ntolerance = 0.01"))
+    done = checkrein_command("fit", file, "--from", folder / "run", "--out", tmp_path / "tighter")
+    assert done.code == 0, done.err  # there is no log beside the new file
+    summary = json.loads((tmp_path / "tighter" / "summary.json").read_text())
+    learned = {row["name"]: row["values"]["learned"]["learning"] for row in summary["costs"]}
+    assert learned["distance"] <= 0.5 + 1e-6
+    assert checkrein_command("certify", tmp_path / "tighter", "--data", folder / "icu.csv").code in (0, 5, 6)
+
+
+def test_policies_that_remember_do_not_serve_a_question_that_forgets(run, tmp_path):
+    folder, _ = run
+    file = tmp_path / "forgets.toml"
+    before, after = (folder / "limits.toml").read_text().split('[[constraint]]\nname = "changes"', 1)
+    file.write_text(before + "[[constraint]]" + after.split("[[constraint]]", 1)[1])
+    done = checkrein_command("fit", file, "--from", folder / "run", "--out", tmp_path / "forgets")
+    assert done.code == 2
+    assert "remember alarm, the previous action, but those of this problem would remember alarm" in done.err
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
