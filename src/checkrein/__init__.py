@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from checkrein.policies import GreedyPolicy, MixturePolicy, SoftminPolicy, Support, TabularPolicy, save_policy
     from checkrein.problem import AtLeast, AtMost, Problem, Values
     from checkrein.selection.fixed_sequence import Candidate, CertifiedPolicy, learn_certified
+    from checkrein.selection.frontier import Frontier, frontier
     from checkrein.tabular_mdp import TabularMDP
 
 __version__ = "0.1.0"
@@ -58,6 +59,7 @@ __all__ = [
     "Estimates",
     "ExponentiatedGradient",
     "FrameStack",
+    "Frontier",
     "FrozenFeatures",
     "GreedyPolicy",
     "Iteration",
@@ -82,6 +84,7 @@ __all__ = [
     "Watch",
     "certify",
     "evaluate",
+    "frontier",
     "learn_certified",
     "load_policy",
     "read_compressed",
@@ -112,6 +115,7 @@ _MODULES = {  # where each public name is from; type checkers read the same from
     "Estimates": "checkrein.evaluation",
     "ExponentiatedGradient": "checkrein.online",
     "FrameStack": "checkrein.data.frames",
+    "Frontier": "checkrein.selection.frontier",
     "FrozenFeatures": "checkrein.functions",
     "GreedyPolicy": "checkrein.policies",
     "Iteration": "checkrein.bellman.iteration",
@@ -136,6 +140,7 @@ _MODULES = {  # where each public name is from; type checkers read the same from
     "Watch": "checkrein.bellman.iteration",
     "certify": "checkrein.certification.certify",
     "evaluate": "checkrein.evaluation",
+    "frontier": "checkrein.selection.frontier",
     "learn_certified": "checkrein.selection.fixed_sequence",
     "load_policy": "checkrein.deploy",
     "read_compressed": "checkrein.logs.stream",

@@ -1,4 +1,4 @@
-"""sweep: the best mixture at many limits, each from all policies found for the others.
+"""sweep_limits: the best mixture at many limits, each from all policies found for the others.
 
 Where the policies found already close the gap, a point costs one small linear program and no best response. The ends
 come first, then the middles: for one limit that is the sandwich algorithm, whose error falls with the square of the
@@ -179,7 +179,7 @@ class Sweep:
         return next(asked, None) or self.ask(multipliers.copy())
 
 
-def sweep(
+def sweep_limits(
     game: Sweep,
     limits: Mapping[str, Sequence[float]],
     margins: Mapping[str, float],
