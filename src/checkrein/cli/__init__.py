@@ -8,7 +8,14 @@ import sys
 from rich.text import Text
 
 from checkrein.base.errors import CheckreinError
-from checkrein.cli import demo, deploy, judge, learn, reproduce  # noqa: F401  (importing a module adds its commands)
+from checkrein.cli import (  # noqa: F401  (importing a module adds its commands)
+    demo,
+    deploy,
+    frontier,
+    judge,
+    learn,
+    reproduce,
+)
 from checkrein.cli.shared import BAD_INPUT, INTERRUPTED, app, errors
 
 __all__ = ["main"]

@@ -7,6 +7,8 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from checkrein.report.figures import Figure, figures
+from checkrein.report.figures.frontier import frontier_figures
+from checkrein.report.frontier_model import FrontierSummary
 from checkrein.report.model import Differences, Member, StateDifference, Summary
 from checkrein.report.templates import environment
 from checkrein.report.verdict import GUARANTEES, LEVELS
@@ -30,6 +32,23 @@ def page(summary: Summary) -> str:
             specifications=_specifications(plots),
             members=_heaviest(summary.members),
             states=_usual_actions(summary.differences),
+            plotly=Markup(get_plotlyjs()),  # noqa: S704 the library's own text, nothing of the user's
+        )
+    )
+
+
+def frontier_page(summary: FrontierSummary) -> str:
+    """Return the page of a frontier as HTML, made like a report."""
+    from plotly.offline import get_plotlyjs  # noqa: PLC0415  # slow to import
+
+    plots = {"frontier": frontier_figures(summary)}
+    return (
+        _environment()
+        .get_template("frontier.html.j2")
+        .render(
+            summary=summary,
+            plots=plots,
+            specifications=_specifications(plots),
             plotly=Markup(get_plotlyjs()),  # noqa: S704 the library's own text, nothing of the user's
         )
     )

@@ -63,7 +63,7 @@ def fit(
         judged=judged,
         card=prepared.card.model_copy(update={"warnings": [*prepared.card.warnings, *dict.fromkeys(trouble)]}),
         held_out_episodes=0 if prepared.held_out is None else prepared.held_out.dataset.first_rows().size,
-        repeat=_repeat(prepared, command),
+        repeat=repeat_of(prepared, command),
         margins=margins,
         certificate=certificate,
     )
@@ -105,7 +105,8 @@ def _resolved(prepared: Prepared) -> Resolved:
     return Resolved(prepared.objective, tuple(prepared.problem.constraints), log)
 
 
-def _repeat(prepared: Prepared, command: str) -> Repeat:
+def repeat_of(prepared: Prepared, command: str) -> Repeat:
+    """Return how to run it again and how to cite it."""
     return Repeat(
         command=command,
         problem_file=prepared.text,
