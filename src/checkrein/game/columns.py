@@ -17,6 +17,10 @@ from checkrein.online.master import Mixture, best_mixture
 from checkrein.problem import Values
 from checkrein.protocols import OnlineLearner
 
+POINTS = 25  # limits at which a trade-off is drawn
+FORBIDDING = 1e4  # times the price at which a constraint's spread outweighs the objective's: no limit is broken for it
+SLACK = 1e-6  # of a constraint's spread: what exceeds a limit by less keeps it
+
 
 class Proof(NamedTuple):
     """A lower bound on the game's value, and the multipliers that prove it."""
@@ -69,6 +73,35 @@ class Columns:
     def values(self, weights: FloatArray) -> Values:
         """Return what a mixture of the columns comes to."""
         return Values(float(weights @ self.objectives), weights @ self.constraints)
+
+
+class TradeOff(NamedTuple):
+    """What the rounds of one game say of other limits of one constraint, at no further cost.
+
+    limits, reached, proven: (n,) signed; the best mixture of the policies found (nan: none keeps the limits), and the
+    lower bound that the multipliers visited prove of any policy: what there is to gain lies between
+    """
+
+    limits: FloatArray
+    reached: FloatArray
+    proven: FloatArray
+
+
+def trade_off(columns: Columns, limits: FloatArray, place: int, count: int = POINTS) -> TradeOff:
+    """Let one limit of (m,) vary over all that the policies found incur."""
+    mine, spread = columns.constraints[:, place], np.ptp(columns.constraints, axis=0)
+    free = mine[int(np.argmin(columns.objectives))]
+    grid = np.linspace(min(mine.min(), limits[place]), max(free, limits[place]), count)
+    units = np.where(spread > 0, spread, 1.0)
+    bounds = FORBIDDING * (float(np.ptp(columns.objectives)) or 1.0) / units
+    reached, proven = np.full(count, np.nan), np.full(count, np.nan)
+    for k, limit in enumerate(grid):
+        here = np.where(np.arange(limits.size) == place, limit, limits)
+        values = columns.values(columns.mixture(here, bounds).weights)
+        if (values.constraints - here <= SLACK * units).all():
+            reached[k] = values.objective
+        proven[k] = columns.proof(here).value
+    return TradeOff(grid, reached, proven)
 
 
 def multiplier_bounds(learner: OnlineLearner[object], n_constraints: int) -> FloatArray:

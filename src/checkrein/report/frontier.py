@@ -18,7 +18,7 @@ CAVEAT = (
     "Learning values are optimistic: the same episodes chose the policies. Prices are slopes of the learning curve. "
     "What is certified holds for the point's own limits, as far as the method's guarantee goes."
 )
-TOLD = 3  # points whose prices are told in sentences
+TOLD = 3  # points whose prices are told in sentences; of a grid, one
 NEGLIGIBLE = 1e-6  # of the objective's size: a price that is none
 
 
@@ -132,7 +132,8 @@ def _sentences(
     if not reached:
         return ["No policy that the log supports keeps any of these limits."]
     said = [_span(reached, costs[0], swept)]
-    told = [reached[round(at)] for at in np.linspace(0, len(reached) - 1, TOLD + 2)[1:-1]]
+    count = TOLD if len(swept) == 1 else 1
+    told = [reached[round(at)] for at in np.linspace(0, len(reached) - 1, count + 2)[1:-1]]
     for name in swept:
         cost = next(c for c in costs if c.name == name)
         said += list(dict.fromkeys(_price(point, costs[0], cost, swept) for point in told))

@@ -55,7 +55,7 @@ def _markers(name: str, x: list[Any], y: list[Any], words: list[str], **options:
 
 def _limit_axis(summary: FrontierSummary, name: str) -> Spec:
     cost = _cost(summary, name)
-    return axis(text(f"limit: {name} {cost.direction}, {cost.unit}", longest=70), nticks=8)
+    return axis(text(f"limit on {name}, {cost.direction}", longest=36), nticks=8)
 
 
 def _curve(summary: FrontierSummary) -> Figure:
@@ -222,12 +222,14 @@ def _map(summary: FrontierSummary, name: str, cost: str, what: str) -> Figure:
         "y": [finite(y) for y in ys],
         "z": cells,
         "colorscale": _SCALE,
+        "reversescale": what == "objective" and summary.costs[0].direction == "maximise",
         "colorbar": {"thickness": 12, "outlinewidth": 0},
         "customdata": words,
         "hovertemplate": "%{customdata}<extra></extra>",
     }
     title = f"{cost} over both limits" if what == "objective" else f"The price of the limit on {cost}"
-    marked = "; ✓ certified, ? not shown, ✕ shown to break a limit" if summary.confidence is not None else ""
+    judged = what == "objective" and summary.confidence is not None
+    marked = "; ✓ certified, ? not shown, ✕ shown to break a limit" if judged else ""
     own = [_cost(summary, one).limit for one in (across, up)]
     chosen = _markers(
         "limits of the problem file", [own[0]], [own[1]], ["limits of the problem file"],
@@ -261,8 +263,10 @@ def _verdicts(summary: FrontierSummary) -> list[Spec]:
     signs = [SIGNS[verdict] for _, verdict in judged]
     colours = [VERDICTS[verdict] for _, verdict in judged]
     x, y = ([finite(point.limits[one]) for point, _ in judged] for one in (across, up))
-    font = {"size": 14, "color": colours}
-    return [{"type": "scatter", "mode": "text", "x": x, "y": y, "text": signs, "textfont": font, "hoverinfo": "skip"}]
+    marker = {"size": 20, "color": CARD, "line": {"width": 0}}
+    font = {"size": 13, "color": colours}
+    signed = {"mode": "markers+text", "text": signs, "textfont": font, "marker": marker, "hoverinfo": "skip"}
+    return [{"type": "scatter", "x": x, "y": y, **signed}]
 
 
 def _words(summary: FrontierSummary, point: ShownPoint) -> str:
