@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from checkrein import FQE, FQI, AtMost, CuttingPlane, Problem, Support, Tabular, TabularPolicy, frontier
+from checkrein import FQE, FQI, AtMost, CuttingPlane, Problem, Support, Tabular, TabularPolicy, frontier, solve
 from checkrein.base.errors import ArgumentError
 from checkrein.certification.certify import certify
 from checkrein.selection.frontier import judge_points
+from checkrein_studies import frozen_lake
 from problems import PLAYERS, binding_limits, exact_problem, random_mdp
 
 MDP = random_mdp(0, n_constraints=2, n_states=10)
@@ -114,3 +115,19 @@ def test_a_limit_that_buys_nothing_is_said():
     mdp = type(MDP)(MDP.transitions, costs, MDP.initial, MDP.discount)
     with pytest.raises(ArgumentError, match="there is nothing to trade"):
         frontier(exact_problem(mdp, [AtMost("g0", 9.0)]), sweep={"g0": 5}, **OPTIONS)
+
+
+@pytest.mark.slow
+def test_thirty_limits_of_the_binding_lake_cost_little_more_than_one_solve():
+    mdp = frozen_lake.lake()
+    limit = AtMost("hole", frozen_lake.HOLE_LIMIT)
+    problem = Problem(mdp.exact_log(), objective="goal", constraints=[limit], discount=mdp.discount)
+    options = PLAYERS | {"learner": CuttingPlane(30.0), "tolerance": 1e-4, "max_rounds": 50}
+    one = solve(problem, **options)
+    found = frontier(problem, sweep={"hole": 30}, **options)
+    assert found.asked <= 3 * len(one.rounds) + 2  # two of them find the range
+    for point in found.points:
+        exact = mdp.optimum(objective="goal", constraints=[AtMost("hole", point.limits["hole"] + 1e-9)])
+        assert point.values.objective == pytest.approx(exact.values["goal"], abs=1e-4)
+        sure = point.prices["hole"]
+        assert sure.low - 1e-4 <= exact.multipliers["hole"] <= sure.high + 1e-4 or sure.bounded
