@@ -15,7 +15,7 @@ import scipy  # its parts are loaded when first used
 from checkrein.base.arrays import FloatArray
 from checkrein.game.columns import Columns, multiplier_bounds
 from checkrein.game.loop import Round, rounds
-from checkrein.online.master import EXACT, sizes
+from checkrein.online.master import EXACT, Mixture, sizes
 from checkrein.problem import Problem
 from checkrein.protocols import BestResponse, Evaluator, OnlineLearner
 
@@ -53,39 +53,56 @@ class PriceRange:
 
 
 def price_ranges(
-    columns: Columns, limits: FloatArray, learner: OnlineLearner[Any], best: float | None = None
+    columns: Columns, limits: FloatArray, learner: OnlineLearner[Any], mixture: Mixture | None = None
 ) -> list[PriceRange]:
     """Return the range of each constraint's price at these limits (m,), within the learner's ball.
 
     The multipliers of the best lower bound lie inside, and so do the prices of the program over all columns.
 
-    best: that program's value, where it is known
+    mixture: that program's solution, where it is known
     """
     if not limits.size:
         return []
     proof = columns.proof(limits)
     region = _Region(columns, limits, learner)
+    mixture = columns.mixture(limits, region.bounds) if mixture is None else mixture
+    most = _slack_prices(columns, mixture, limits, region.bounds, proof.value)
     found = []
     for i, price in enumerate(proof.multipliers):
+        if most[i] * region.units[i] <= NEGLIGIBLE * region.size:  # a limit that does not bind has no price to speak of
+            found.append(PriceRange(0.0, max(float(most[i]), float(price))))
+            continue
         low, high, bounded = region.extent(i, proof.value)
         low, high = min(low, price), max(high, price)  # what is empty by rounding is the price alone
         wide = high - low > WIDE * high and high * region.units[i] > NEGLIGIBLE * region.size
         unique = True
         if wide:  # were the gap closed, only the best of the program's multipliers would be left
-            best = columns.mixture(limits, region.bounds).value if best is None else best
-            sure_low, sure_high, _ = region.extent(i, max(best, proof.value))
+            sure_low, sure_high, _ = region.extent(i, max(mixture.value, proof.value))
             unique = not sure_high - sure_low > WIDE * sure_high
         found.append(PriceRange(float(low), float(high), bool(wide), bool(unique), bounded))
     return found
 
 
+def _slack_prices(
+    columns: Columns, mixture: Mixture, limits: FloatArray, bounds: FloatArray, lower: float
+) -> FloatArray:
+    """(m,) the most that each price may be by complementary slackness: what a mixture leaves unused must cost nothing.
+
+    Optimal multipliers make the mixture worth `lower` at the least, so what they take off for slack is bounded.
+    """
+    values = columns.values(mixture.weights)
+    excess = values.constraints - limits
+    gap = max(values.objective - lower, 0.0) + float(bounds @ np.maximum(excess, 0.0))
+    return np.divide(gap, -excess, out=np.full(excess.size, np.inf), where=excess < 0)
+
+
 def named_price_ranges(
-    problem: Problem, played: Sequence[Round], learner: OnlineLearner[Any], best: float | None = None
+    problem: Problem, played: Sequence[Round], learner: OnlineLearner[Any], mixture: Mixture | None = None
 ) -> dict[str, PriceRange]:
     """Return the range of each constraint's price by its name; nothing, where values are not numbers."""
     if not all(one.finite for one in played):
         return {}
-    found = price_ranges(Columns.of(played), problem.limits, learner, best)
+    found = price_ranges(Columns.of(played), problem.limits, learner, mixture)
     return {c.name: one for c, one in zip(problem.constraints, found, strict=True)}
 
 

@@ -147,7 +147,7 @@ class Sweep:
         columns, limits = Columns.of(self.rounds), problem.limits
         mixture, proof = columns.mixture(limits, self.bounds), columns.proof(limits)
         learner = self.players.learner
-        ranges = named_price_ranges(problem, self.rounds, learner, mixture.value) if prices else {}
+        ranges = named_price_ranges(problem, self.rounds, learner, mixture) if prices else {}
         kept = np.flatnonzero(mixture.weights)
         return Point(
             limits={c.name: c.limit for c in problem.constraints},
