@@ -20,37 +20,27 @@ _MOST_STATES = 12  # rows of the table of states
 
 def page(summary: Summary) -> str:
     """Return the report of a run as HTML: self-contained, light and dark, for screen, phone and paper."""
-    from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]  # noqa: PLC0415  # slow to import
-
-    plots = figures(summary)
-    return (
-        _environment()
-        .get_template("template.html.j2")
-        .render(
-            summary=summary,
-            plots=plots,
-            specifications=_specifications(plots),
-            members=_heaviest(summary.members),
-            states=_usual_actions(summary.differences),
-            plotly=Markup(get_plotlyjs()),  # noqa: S704 the library's own text, nothing of the user's
-        )
+    return _render(
+        "template.html.j2",
+        figures(summary),
+        summary=summary,
+        members=_heaviest(summary.members),
+        states=_usual_actions(summary.differences),
     )
 
 
 def frontier_page(summary: FrontierSummary) -> str:
     """Return the page of a frontier as HTML, made like a report."""
-    from plotly.offline import get_plotlyjs  # noqa: PLC0415  # slow to import
+    return _render("frontier.html.j2", {"frontier": frontier_figures(summary)}, summary=summary)
 
-    plots = {"frontier": frontier_figures(summary)}
+
+def _render(template: str, plots: dict[str, list[Figure]], **parts: Any) -> str:
+    from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]  # noqa: PLC0415  # slow to import
+
+    plotly = Markup(get_plotlyjs())  # noqa: S704 the library's own text, nothing of the user's
+    specifications = _specifications(plots)
     return (
-        _environment()
-        .get_template("frontier.html.j2")
-        .render(
-            summary=summary,
-            plots=plots,
-            specifications=_specifications(plots),
-            plotly=Markup(get_plotlyjs()),  # noqa: S704 the library's own text, nothing of the user's
-        )
+        _environment().get_template(template).render(plots=plots, specifications=specifications, plotly=plotly, **parts)
     )
 
 

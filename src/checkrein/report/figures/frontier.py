@@ -14,7 +14,7 @@ from checkrein.report.figures.figure import (
     axis,
     finite,
     layout,
-    limit_line,
+    limit_under_legend,
     span,
     text,
 )
@@ -72,11 +72,6 @@ def _curve(summary: FrontierSummary) -> Figure:
         marker={"color": LEARNED_COLOR, "size": 5},
     )
     judged = _held_out(summary, reached)
-    limit = _cost(summary, swept).limit
-    mark = limit_line(limit, f"limit {number(limit)}", across="x") if limit is not None else {}
-    if mark:  # the legend stands above the plot
-        place = {"y": 0.01, "yanchor": "bottom", "xanchor": "left", "xshift": 4}
-        mark["annotations"] = [label | place for label in mark["annotations"]]
     return Figure(
         name="frontier-curve",
         title=f"{objective.name} against the limit on {swept}",
@@ -90,7 +85,7 @@ def _curve(summary: FrontierSummary) -> Figure:
             xaxis=_limit_axis(summary, swept),
             yaxis=axis(text(f"{objective.name}, {objective.unit}", longest=60), nticks=7),
             showlegend=True,
-            **mark,
+            **limit_under_legend(finite(_cost(summary, swept).limit)),
         ),
         wide=True,
     )

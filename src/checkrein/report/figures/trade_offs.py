@@ -8,7 +8,7 @@ from checkrein.report.figures.figure import (
     axis,
     finite,
     layout,
-    limit_line,
+    limit_under_legend,
     text,
 )
 from checkrein.report.model import CostRow, Summary, TradeOffRow
@@ -24,11 +24,6 @@ def trade_off_figures(summary: Summary) -> list[Figure]:
 
 
 def _figure(name: str, found: TradeOffRow, objective: CostRow, row: CostRow) -> Figure:
-    limit = finite(row.limit)
-    shapes = limit_line(limit, f"limit {number(limit)}", across="x") if limit is not None else {}
-    if shapes:
-        inside = {"y": 0.02, "yanchor": "bottom", "xanchor": "left", "xshift": 4}
-        shapes["annotations"] = [label | inside for label in shapes["annotations"]]
     known = [k for k, value in enumerate(found.reached) if value is not None]
     proven = [found.proven[k] for k in known]
     reached = [found.reached[k] for k in known]
@@ -46,7 +41,7 @@ def _figure(name: str, found: TradeOffRow, objective: CostRow, row: CostRow) -> 
             xaxis=axis(text(f"limit on {row.name}, {row.direction}", longest=44), nticks=6),
             yaxis=axis(text(objective.name, longest=40), nticks=6),
             showlegend=True,
-            **shapes,
+            **limit_under_legend(finite(row.limit)),
         ),
     )
 
