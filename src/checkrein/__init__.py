@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from checkrein.policies import GreedyPolicy, MixturePolicy, SoftminPolicy, Support, TabularPolicy, save_policy
     from checkrein.problem import AtLeast, AtMost, Problem, Values
     from checkrein.selection.fixed_sequence import Candidate, CertifiedPolicy, learn_certified
+    from checkrein.selection.frontier import Frontier, frontier
     from checkrein.tabular_mdp import TabularMDP
 
 __version__ = "0.1.0"
@@ -74,6 +75,7 @@ __all__ = [
     "EverEntered",
     "ExponentiatedGradient",
     "FrameStack",
+    "Frontier",
     "FrozenFeatures",
     "GreedyPolicy",
     "Iteration",
@@ -103,6 +105,7 @@ __all__ = [
     "certify",
     "derandomise",
     "evaluate",
+    "frontier",
     "learn_certified",
     "load_policy",
     "read_compressed",
@@ -139,6 +142,7 @@ _MODULES = {  # where each public name is from; type checkers read the same from
     "EverEntered": "checkrein.costs",
     "ExponentiatedGradient": "checkrein.online",
     "FrameStack": "checkrein.data.frames",
+    "Frontier": "checkrein.selection.frontier",
     "FrozenFeatures": "checkrein.functions",
     "GreedyPolicy": "checkrein.policies",
     "Iteration": "checkrein.bellman.iteration",
@@ -168,6 +172,7 @@ _MODULES = {  # where each public name is from; type checkers read the same from
     "certify": "checkrein.certification.certify",
     "derandomise": "checkrein.certification.derandomise",
     "evaluate": "checkrein.evaluation",
+    "frontier": "checkrein.selection.frontier",
     "learn_certified": "checkrein.selection.fixed_sequence",
     "load_policy": "checkrein.deploy",
     "read_compressed": "checkrein.logs.stream",

@@ -89,15 +89,17 @@ class BootstrapFQE:
 
     kind: "studentised" measures replicates in their own standard errors; "pivotal" reflects their distribution;
         "bias-corrected" shifts and accelerates it (BCa); "t" trusts the normal limit and needs no replicates
+    most: replicates, however little a bound may err; what lies beyond them is read off a normal tail
     """
 
     kind: Kind = "studentised"
     functions: FunctionClass = field(default_factory=Tabular)
     support: Support = field(default_factory=Support)
     replicates: int = REPLICATES
+    most: int = MOST
 
     def __post_init__(self) -> None:
-        require_counts(replicates=self.replicates)
+        require_counts(replicates=self.replicates, most=self.most)
 
     def assumptions(self, problem: Problem) -> Assumptions:
         """Name refits of its class."""
@@ -130,7 +132,7 @@ class BootstrapFQE:
         refits = Refits.of(problem, policy, self.functions, self.support)
         values, influence = (column[..., 1:] for column in refits.point())
         errors = standard_errors(influence, refits.weights)
-        count = 0 if self.kind == "t" else _enough(self.replicates, alpha / problem.n_constraints)
+        count = 0 if self.kind == "t" else _enough(self.replicates, alpha / problem.n_constraints, self.most)
         sizes = [min(BLOCK, count - begin) for begin in range(0, count, BLOCK)] or [0]
         blocks = [refits(draws(len(influence), size, rng)) for size in sizes]
         found, replicate_errors = (np.concatenate(columns)[:, 1:] for columns in zip(*blocks, strict=True))
@@ -315,8 +317,8 @@ def _calibrated(scores: FloatArray, whole: FloatArray, weights: FloatArray) -> F
     return scores - np.outer(whole - 1, shares * spread @ scores / variance)
 
 
-def _enough(replicates: int, level: float) -> int:
-    return max(replicates, min(math.ceil(TAIL / level), MOST))
+def _enough(replicates: int, level: float, most: int = MOST) -> int:
+    return max(replicates, min(math.ceil(TAIL / level), most))
 
 
 def _accelerated(values: FloatArray, influence: FloatArray, replicates: FloatArray, level: float) -> FloatArray:

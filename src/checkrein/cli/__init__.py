@@ -12,6 +12,7 @@ from checkrein.cli import (  # noqa: F401  (importing a module adds its commands
     bounds,
     demo,
     deploy,
+    frontier,
     judge,
     learn,
     reproduce,

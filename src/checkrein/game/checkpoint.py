@@ -73,6 +73,7 @@ class Checkpoint:
             "lower_bound": solution.lower_bound,
             "values": solution.values,
             "multipliers": solution.multipliers,
+            "price_ranges": solution.price_ranges,
             "weighting": solution.weighting,
             "weights": solution.policy.weights.tolist(),
             "rounds": len(solution.rounds),

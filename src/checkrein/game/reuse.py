@@ -79,10 +79,10 @@ def answer(question: Question, plays: Sequence[Play], *, tolerance: float) -> So
     gap, against = f"the duality gap is {last.gap:.3g}", limits_in_words(question, last)
     if met and last.gap <= tolerance:
         said = f"Answered by the {len(plays)} policies known: {gap}, at most the tolerance {tolerance:.3g}; {against}."
-        return solution_of(question, Status.CONVERGED, said, members=played, played=played)
+        return solution_of(question, Status.CONVERGED, said, members=played, played=played, learner=learner)
     why = f"{gap}, above the tolerance {tolerance:.3g}" if met else "no mixture of them meets the limits"
     said = f"Not answered by the {len(plays)} policies known: {why}; {against}."
-    return solution_of(question, Status.ROUND_LIMIT, said, members=played, played=played)
+    return solution_of(question, Status.ROUND_LIMIT, said, members=played, played=played, learner=learner)
 
 
 def _values(play: Play, costs: Sequence[Earlier | None], evaluate: Callable[[Policy], Values] | None) -> FloatArray:

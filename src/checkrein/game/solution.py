@@ -1,7 +1,7 @@
 """Solution: what was learned, how far it is from the best, and in a sentence what to do next."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -28,6 +28,8 @@ class Solution:
 
     values: the expected sum of each cost, by name, as the evaluator estimates it for the policy
     multipliers: the price of each constraint, by name, at the best lower bound
+    price_ranges: the least and the largest that each price may be, by name: outside, no multiplier is optimal
+    price_notes: by name, what to know of a price whose range is wide: that it is not unique, or not known so well
     weighting: how the members were weighed, "uniform" or "linear program"
     lower_bound: on the objective of any policy that meets the limits, by the same estimates
     """
@@ -41,6 +43,8 @@ class Solution:
     weighting: str
     lower_bound: float
     rounds: tuple[Round, ...]
+    price_ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
+    price_notes: dict[str, str] = field(default_factory=dict)
 
 
 def mixture_of(rounds: Sequence[Round]) -> MixturePolicy:

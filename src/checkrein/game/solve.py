@@ -10,6 +10,7 @@ from checkrein.base.errors import ArgumentError, DivergenceError
 from checkrein.game.checkpoint import FEASIBILITY, MAIN, Checkpoint, settings_of
 from checkrein.game.feasibility import can_meet_limits, closest_rounds, slacks
 from checkrein.game.loop import Play, Round, Weighting, rounds
+from checkrein.game.prices import named_price_ranges
 from checkrein.game.solution import Solution, Status, explain, mixture_of, named_multipliers
 from checkrein.problem import Problem, Question
 from checkrein.protocols import BestResponse, Evaluator, OnlineLearner
@@ -66,27 +67,37 @@ def solve(
     status = Status.NOT_FINITE if trouble else _status(problem, played, closest, tolerance)
     members = closest if status is Status.INFEASIBLE else played
     explanation = explain(status, problem, members[-1], played[-1], tolerance=tolerance, trouble=trouble)
-    solution = solution_of(problem, status, explanation, members=members, played=played)
+    solution = solution_of(problem, status, explanation, members=members, played=played, learner=learner)
     if record is not None:
         record.finish(solution)
     return solution
 
 
 def solution_of(
-    problem: Question, status: Status, explanation: str, *, members: Sequence[Round], played: Sequence[Round]
+    problem: Question,
+    status: Status,
+    explanation: str,
+    *,
+    members: Sequence[Round],
+    played: Sequence[Round],
+    learner: OnlineLearner[Any],
 ) -> Solution:
     """Return what rounds came to; members: those whose last mixture is the policy."""
     final, last = members[-1], played[-1]
+    prices = named_price_ranges(problem, played, learner)
+    notes = {name: one.note for name, one in prices.items() if one.note and status is Status.CONVERGED}
     return Solution(
         policy=mixture_of(members),
         status=status,
-        explanation=explanation,
+        explanation=" ".join([explanation, *(f"The price of {name} {note}." for name, note in notes.items())]),
         gap=last.gap,
         values=problem.named(final.mixture),
         multipliers=named_multipliers(problem, last.price),
         weighting=final.weighting,
         lower_bound=last.lower,
         rounds=tuple(played),
+        price_ranges={name: (one.low, one.high) for name, one in prices.items()},
+        price_notes=notes,
     )
 
 

@@ -37,6 +37,8 @@ class CostRow(Model):
     limit_source: str | None  # how the limit was given, where it was not a plain number: "75% of behavior"
     unit: str  # of every number in the row, in words
     price: float | None  # of a constraint: what one unit more of its limit would save of the objective
+    price_range: tuple[float, float] | None = None  # where it is not one number
+    price_note: str = ""  # and why
     values: dict[str, Estimate]  # by policy: "learned", "behavior", "unconstrained", "best single policy"
 
 
@@ -114,6 +116,16 @@ class Reused(Model):
     log_read: bool  # False: they answered the question, and nothing was judged on held-out episodes
 
 
+class TradeOffRow(Model):
+    """The best objective as one limit varies, by the rounds that were played; in the user's signs."""
+
+    name: str  # of the constraint
+    limits: list[float]
+    reached: list[float | None]  # by the best mixture of the policies found; None: none keeps the limits
+    proven: list[float]  # no policy does better, by the same estimates
+    aimed: float  # the limit that was learned for
+
+
 class Repeat(Model):
     """How to run it again and how to cite it."""
 
@@ -148,6 +160,7 @@ class Summary(Model):
     learning_episodes: int
     held_out_episodes: int
     repeat: Repeat
+    trade_offs: list[TradeOffRow] = []  # one for each constraint
     aimed: Aimed | None = None  # None: at the limits themselves
     reused: Reused | None = None  # None: every policy was found in this run
     certificate: Certificate | None = None  # None: nothing was held out, or there is nothing to keep

@@ -7,6 +7,8 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from checkrein.report.figures import Figure, figures
+from checkrein.report.figures.frontier import frontier_figures
+from checkrein.report.frontier_model import FrontierSummary
 from checkrein.report.model import Differences, Member, StateDifference, Summary
 from checkrein.report.templates import environment
 from checkrein.report.verdict import GUARANTEES, LEVELS
@@ -18,20 +20,27 @@ _MOST_STATES = 12  # rows of the table of states
 
 def page(summary: Summary) -> str:
     """Return the report of a run as HTML: self-contained, light and dark, for screen, phone and paper."""
+    return _render(
+        "template.html.j2",
+        figures(summary),
+        summary=summary,
+        members=_heaviest(summary.members),
+        states=[] if summary.differences is None else _usual_actions(summary.differences),
+    )
+
+
+def frontier_page(summary: FrontierSummary) -> str:
+    """Return the page of a frontier as HTML, made like a report."""
+    return _render("frontier.html.j2", {"frontier": frontier_figures(summary)}, summary=summary)
+
+
+def _render(template: str, plots: dict[str, list[Figure]], **parts: Any) -> str:
     from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]  # noqa: PLC0415  # slow to import
 
-    plots = figures(summary)
+    plotly = Markup(get_plotlyjs())  # noqa: S704 the library's own text, nothing of the user's
+    specifications = _specifications(plots)
     return (
-        _environment()
-        .get_template("template.html.j2")
-        .render(
-            summary=summary,
-            plots=plots,
-            specifications=_specifications(plots),
-            members=_heaviest(summary.members),
-            states=[] if summary.differences is None else _usual_actions(summary.differences),
-            plotly=Markup(get_plotlyjs()),  # noqa: S704 the library's own text, nothing of the user's
-        )
+        _environment().get_template(template).render(plots=plots, specifications=specifications, plotly=plotly, **parts)
     )
 
 

@@ -10,6 +10,7 @@ from checkrein.base.arrays import FloatArray
 from checkrein.certification.certificate import Certificate
 from checkrein.data.dataset import Dataset
 from checkrein.game import Derandomised, SinglePolicies
+from checkrein.game.columns import Columns, trade_off
 from checkrein.game.loop import Round
 from checkrein.game.solution import Solution
 from checkrein.logs.card import DataCard
@@ -33,6 +34,7 @@ from checkrein.report.model import (
     StateDifference,
     Summary,
     Trace,
+    TradeOffRow,
 )
 from checkrein.report.verdict import caveat, verdict
 from checkrein.report.words import goal_in_words, unit_in_words
@@ -148,6 +150,7 @@ def summary_of(
         reused=reused,
         certificate=certificate,
         singles=singles,
+        trade_offs=_trade_offs(problem, goals, solution.rounds),
     )
 
 
@@ -195,6 +198,8 @@ def _cost_row(
     index: int, goal: Goal, problem: Question, discount: float, solution: Solution, judged: Mapping[str, Judged]
 ) -> CostRow:
     estimates = {name: _estimate(index, goal, one) for name, one in judged.items()}
+    name = None if index == 0 else problem.constraints[index - 1].name
+    note = solution.price_notes.get(name or "", "")
     return CostRow(
         name=goal.name,
         role="objective" if index == 0 else "constraint",
@@ -203,7 +208,9 @@ def _cost_row(
         limit=goal.limit,
         limit_source=goal.limit_source,
         unit=unit_in_words(goal.unit, discount),
-        price=None if index == 0 else solution.multipliers[problem.constraints[index - 1].name],
+        price=None if name is None else solution.multipliers[name],
+        price_range=solution.price_ranges[name] if name is not None and note else None,
+        price_note=note,
         values=estimates,
     )
 
@@ -220,6 +227,27 @@ def _estimate(index: int, goal: Goal, judged: Judged) -> Estimate:
         held_out=shown(judged.held_out),
         standard_error=None if error is None else float(error[index]),
     )
+
+
+def _trade_offs(problem: Question, goals: Sequence[Goal], rounds: Sequence[Round]) -> list[TradeOffRow]:
+    """Say what the rounds played tell of other limits, one constraint at a time."""
+    if not all(played.finite for played in rounds):
+        return []
+    columns, gained = Columns.of(rounds), goals[0].direction.sign
+    rows = []
+    for place, (constraint, goal) in enumerate(zip(problem.constraints, goals[1:], strict=True)):
+        found, sign = trade_off(columns, problem.limits, place), goal.direction.sign
+        reached = [None if np.isnan(value) else float(gained * value) for value in found.reached]
+        rows.append(
+            TradeOffRow(
+                name=goal.name,
+                limits=(sign * found.limits).tolist(),
+                reached=reached,
+                proven=(gained * found.proven).tolist(),
+                aimed=constraint.limit,
+            )
+        )
+    return rows
 
 
 def _trace(goals: Sequence[Goal], rounds: Sequence[Round]) -> Trace:

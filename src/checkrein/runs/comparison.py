@@ -21,11 +21,18 @@ def compare(
 
     trouble: what could not be done is added to it
     """
+    first, last = (
+        {name: judge(prepared, policy, players.evaluator, trouble)}
+        for name, policy in ((LEARNED, learned), (SINGLE_POLICY, single))
+    )
+    return first | references(prepared, players, trouble) | last
+
+
+def references(prepared: Prepared, players: Players, trouble: list[str]) -> dict[str, Judged]:
+    """Value behavior and what could be reached without limits."""
     compared = {
-        LEARNED: learned,
         BEHAVIOR: behavior_policy(prepared.problem.transitions),
         UNCONSTRAINED: _unconstrained(prepared, players.best_response, trouble),
-        SINGLE_POLICY: single,
     }
     return {
         name: judge(prepared, policy, players.evaluator, trouble)

@@ -19,6 +19,7 @@ from checkrein.logs import known  # noqa: F401  # a constraint may hold its expr
 from checkrein.policies import Support, load_policy, save_policy
 from checkrein.problem import AtMost
 from checkrein.protocols import Policy
+from checkrein.report.frontier_model import FrontierSummary
 from checkrein.report.model import Summary
 from checkrein.runs.problem_file import ProblemFile, parse_problem
 
@@ -29,6 +30,7 @@ SUMMARY, REPORT = "summary.json", "report.html"
 CERTIFICATE = "certificate.json"
 NEW_CERTIFICATE, SINGLE_CERTIFICATE = "certificate-new.json", "certificate-single.json"
 EVALUATION, CALIBRATION = "evaluation.csv", "calibration.csv"
+FRONTIER_TABLE, FRONTIER_NUMBERS, FRONTIER_PAGE = "frontier.csv", "frontier.json", "frontier.html"
 EXPORTS = {"json": "policy.json", "onnx": "policy.onnx"}
 PLAYED = (SETTINGS, ROUNDS, POLICIES, SOLUTION, POLICY)  # `solve` writes these itself, so that it can be resumed
 KNOWN = frozenset(
@@ -171,6 +173,29 @@ class RunFolder:
             return self._finished(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as reason:
             raise DataError(f"{path} cannot be read: {reason}") from None
+
+
+@dataclass(frozen=True)
+class FrontierFolder:
+    """The folder of one sweep of `checkrein frontier`, which records its rounds as a run does."""
+
+    path: Path
+
+    @property
+    def table(self) -> Path:
+        """A row for each point."""
+        return self.path / FRONTIER_TABLE
+
+    @property
+    def page(self) -> Path:
+        """The page."""
+        return self.path / FRONTIER_PAGE
+
+    def write(self, table: pl.DataFrame, summary: FrontierSummary, page: str) -> None:
+        """Write the table, the numbers that the page is made of, and the page."""
+        storage.write_atomically(self.table, table.write_csv)
+        _write(self.path / FRONTIER_NUMBERS, summary.model_dump_json(indent=1) + "\n")
+        _write(self.page, page)
 
 
 def rows_key(dataset: Dataset) -> str:

@@ -6,6 +6,7 @@ from checkrein.report.figures.differences import difference_figures
 from checkrein.report.figures.figure import Figure
 from checkrein.report.figures.members import member_figures
 from checkrein.report.figures.traces import trace_figures
+from checkrein.report.figures.trade_offs import trade_off_figures
 from checkrein.report.model import Summary
 
 __all__ = ["Figure", "figures"]
@@ -16,6 +17,7 @@ def figures(summary: Summary) -> dict[str, list[Figure]]:
     return {
         "costs": cost_figures(summary),
         "certificate": certificate_figures(summary),
+        "trade_offs": trade_off_figures(summary),
         "traces": trace_figures(summary),
         "members": member_figures(summary),
         "differences": difference_figures(summary.differences),

@@ -114,6 +114,15 @@ def limit_line(limit: float, label: str, *, across: str) -> Spec:
     return {"shapes": [line | stroke], "annotations": [place | words]}
 
 
+def limit_under_legend(limit: float | None) -> Spec:
+    """Return a vertical line at a limit, if there is one, its label at the foot: a legend stands above the plot."""
+    if limit is None:
+        return {}
+    drawn = limit_line(limit, f"limit {number(limit)}", across="x")
+    foot = {"y": 0.01, "yanchor": "bottom", "xanchor": "left", "xshift": 4}
+    return drawn | {"annotations": [label | foot for label in drawn["annotations"]]}
+
+
 def limit_and_beyond(limit: float, low: float, high: float, *, floor: bool) -> Spec:
     """Return a vertical line at the limit, its label inside the interval shown, and what breaks the limit shaded."""
     drawn = limit_line(limit, f"limit {number(limit)}", across="x")
