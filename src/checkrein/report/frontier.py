@@ -154,8 +154,17 @@ def _span(reached: Sequence[ShownPoint], objective: SweptCost, swept: Sequence[s
     moves = [
         f"the limit on {name} goes from {number(first.limits[name])} to {number(last.limits[name])}" for name in swept
     ]
-    before, after = (number(point.values[objective.name].learning) for point in (first, last))
-    return f"As {' and '.join(moves)}, {objective.name} goes from {before} to {after}."
+    ends = [point.values[objective.name] for point in (first, last)]
+    before, after = (number(end.learning) for end in ends)
+    if any(end.held_out is None for end in ends):
+        return (
+            f"As {' and '.join(moves)}, {objective.name} goes from {before} to {after}, on the episodes learned from."
+        )
+    shown = " to ".join(number(end.held_out) for end in ends)
+    return (
+        f"As {' and '.join(moves)}, {objective.name} goes from {shown} on held-out episodes, and from {before} to "
+        f"{after} on those that the policies were learned from."
+    )
 
 
 def _limits(point: ShownPoint, swept: Sequence[str]) -> str:

@@ -1,5 +1,6 @@
 """The trade-off: the objective, the price and the policies found against the limits."""
 
+import math
 from typing import Any
 
 from checkrein.report.figures.figure import (
@@ -25,6 +26,7 @@ _SYMBOLS = {"pass": "diamond", "fail": "x", "inconclusive": "diamond-open"}
 _REFERENCES = {"behavior": BEHAVIOR_COLOR, "unconstrained": "var(--unconstrained)"}
 _SCALE = [[0, "var(--more)"], [0.5, "var(--same)"], [1, "var(--less)"]]
 _ERRORS = 2  # standard errors that a bar is long
+_BEYOND = 0.5  # of the limits swept: a policy further out would leave them no room
 
 
 def frontier_figures(summary: FrontierSummary) -> list[Figure]:
@@ -72,14 +74,16 @@ def _curve(summary: FrontierSummary) -> Figure:
         marker={"color": LEARNED_COLOR, "size": 5},
     )
     judged = _held_out(summary, reached)
+    low, high = span([point.limits[swept] for point in summary.points], before=_BEYOND, after=_BEYOND)
+    near, far = _references(summary, swept, low=low, high=high)
+    note = "Line: learning values."
+    if judged:
+        note += " Diamonds: held-out values with bars of two standard errors; filled ones are certified to keep their limits."
     return Figure(
         name="frontier-curve",
         title=f"{objective.name} against the limit on {swept}",
-        note="Line: learning values. Diamonds: held-out values with bars of two standard errors; filled ones are "
-        "certified to keep their limits. Behavior and the policy without limits stand at what they incur."
-        if judged
-        else "Learning values. Behavior and the policy without limits stand at what they incur.",
-        data=[line, *judged, *_references(summary, swept)],
+        note=" ".join([note, *far]),
+        data=[line, *judged, *near],
         layout=layout(
             height=400,
             xaxis=_limit_axis(summary, swept),
@@ -114,15 +118,22 @@ def _held_out(summary: FrontierSummary, reached: list[ShownPoint]) -> list[Spec]
     return traces
 
 
-def _references(summary: FrontierSummary, across: str) -> list[Spec]:
-    """Return behavior and the unconstrained policy at what they incur, on held-out episodes where there are some."""
-    traces = []
+def _references(
+    summary: FrontierSummary, across: str, *, low: float = -math.inf, high: float = math.inf
+) -> tuple[list[Spec], list[str]]:
+    """Return behavior and the unconstrained policy at what they incur; in words, those that lie beyond the ends."""
+    traces, words_of = [], []
     for name, values in summary.references.items():
         x, y = (values[cost].learning for cost in (across, summary.costs[0].name))
+        if x is not None and not low <= x <= high:
+            words_of.append(
+                f"{sentence(name)}, off the plot: {across} {number(x)}, {summary.costs[0].name} {number(y)}."
+            )
+            continue
         words = f"{sentence(name)}<br>{text(across)} {number(x)}<br>{text(summary.costs[0].name)} {number(y)}"
         marker = {"symbol": "square", "size": 10, "color": _REFERENCES.get(name, MUTED)}
         traces.append(_markers(name, [x], [y], [words], marker=marker))
-    return traces
+    return traces, words_of
 
 
 def _prices(summary: FrontierSummary) -> Figure:
@@ -194,7 +205,7 @@ def _policies(summary: FrontierSummary, across: str, k: int) -> Figure:
         title=f"All {len(summary.policies)} policies found: {objective} against {across}",
         note="Single policies, before they are mixed, by all their costs; the mixtures of the best for some weights "
         "make up the trade-off.",
-        data=[*data, *_references(summary, across)],
+        data=[*data, *_references(summary, across)[0]],
         layout=layout(
             height=300,
             xaxis=axis(text(f"{across}, {_cost(summary, across).unit}", longest=60), nticks=6),
