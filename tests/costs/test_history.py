@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 
+import checkrein
 from checkrein import (
     FQE,
     AtMost,
@@ -144,6 +146,31 @@ def test_a_condition_on_the_logs_columns_is_entered_by_the_first_row_where_it_ho
         rows = log.episodes == episode
         assert per_row[rows].sum() == float((high.cost("high")[rows] > 0).any())
         assert per_row[rows].argmax() == high.cost("high")[rows].argmax()
+
+
+@pytest.mark.parametrize("finite", [True, False])
+def test_an_expression_over_state_columns_is_the_set_of_states_in_which_it_holds(finite):
+    table = pl.DataFrame(
+        {
+            "who": [0, 0, 0, 1, 1, 2, 2],
+            "grade": [1, 2, 3, 1, 1, 3, 2],
+            "ward": ["er", "icu", "icu", "er", None, "icu", "icu"],
+            "dose": [0, 1, 0, 1, 0, 0, 1],
+            "harm": [0.0, 1.0, 0.0, 0.0, 2.0, 0.0, 0.0],
+        }
+    )
+    columns = {"episode": "who", "state": ["grade", "ward"], "action": "dose", "costs": ["harm"]}
+    log = checkrein.read_logs(table, **columns, finite=finite)
+
+    def entered(condition):
+        problem = Problem(
+            log, objective="harm", constraints=[AtMost(EverEntered(condition), 1.0, name="it")], discount=1.0
+        )
+        return problem.signed_costs(problem.dataset)[:, 1].tolist()
+
+    assert entered("grade >= 3 AND ward = 'icu'") == [0, 1, 0, 0, 0, 1, 0]  # by the row that leads there
+    assert entered("harm > 0") == [0, 1, 0, 0, 1, 0, 0]
+    assert entered("ward IS NULL") == [0, 0, 0, 1, 0, 0, 0]
 
 
 def test_switching_counts_changes_of_action_within_an_episode():

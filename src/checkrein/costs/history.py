@@ -8,6 +8,7 @@ import numpy as np
 from checkrein.base.arrays import Array, BoolArray, FloatArray
 from checkrein.base.errors import ArgumentError, ProblemError
 from checkrein.base.storage import storable
+from checkrein.costs.conditions import rows_where
 from checkrein.costs.references import unresolved
 from checkrein.data.dataset import Dataset
 from checkrein.data.memory import NONE, Memory, Remembered
@@ -68,8 +69,8 @@ class EverEntered:
     it has happened joins the state, so that it is paid once.
 
     condition: a set of finite states, or a function of states (n, ...) that returns (n,) truth values: entered by the
-        row that leads there, or by the first row of an episode that begins there. Or the name of a cost of the log
-        (an expression over its columns, see `read_logs`): entered by the first row where it is not 0
+        row that leads there, or by the first row of an episode that begins there. Or a SQL expression over the log's
+        state columns and costs, or a cost's name: entered by the first row where it holds, or is not 0
     name: of the event, to tell several apart
     """
 
@@ -144,13 +145,9 @@ class EverEntered:
         if self.condition is None:
             raise ProblemError(f"{self.name!r} was given by a function, which no file keeps: state it again")
         if isinstance(self.condition, str):
-            if self.condition not in dataset.cost_names:
-                raise ProblemError(
-                    f"the condition {self.condition!r} is no cost of the log, which has "
-                    f"{', '.join(dataset.cost_names)}: read the log with costs={{'a name': 'an expression'}} and give "
-                    "that name, or give a set of states or a function"
-                )
-            return np.asarray(dataset.cost(self.condition) != 0)
+            if self.condition in dataset.cost_names:
+                return np.asarray(dataset.cost(self.condition) != 0)
+            return rows_where(self.condition, dataset)
         inside = self._inside(dataset.states)
         known = dataset.terminals | dataset.next_observed
         return np.asarray(inside | (known & self._inside(dataset.next_states)))

@@ -71,7 +71,10 @@ class Encoding:
         return own if self.memory is None else self.memory.join(own, *self._past(self.memory, table))
 
     def decode(self, states: Array) -> pl.DataFrame:
-        """Turn feature vectors (n, d) back into the columns that they were made of."""
+        """Turn states, (n,) or (n, d), back into the columns that they were made of; numbers are numbers again."""
+        if self.combinations is not None:
+            codes = self.combinations[states]
+            return pl.DataFrame({c.name: _values(c, codes[:, place]) for place, c in enumerate(self.columns)})
         columns, place = {}, 0
         for column in self.columns:
             if column.categories is None:
@@ -81,9 +84,7 @@ class Encoding:
                 place += 1 if column.fill is None else 2
             else:
                 width = len(column.categories)
-                chosen = states[:, place : place + width].argmax(axis=1)
-                values = pl.Series(np.array(column.categories)[chosen], dtype=pl.String)
-                values = values.set(values == MISSING, None)
+                values = _values(column, states[:, place : place + width].argmax(axis=1))
                 place += width
             columns[column.name] = values
         return pl.DataFrame(columns)
@@ -133,6 +134,15 @@ class Encoding:
             raise DataError(f"column {column.name!r} is {value!r} in row {row}: it must be a number")
         values = np.array(numbers.fill_nan(None).fill_null(column.fill or 0.0))
         return values[:, None] if column.fill is None else np.column_stack([values, np.array(missing, dtype=float)])
+
+
+def _values(column: StateColumn, codes: IntArray) -> pl.Series:
+    """(n,) the values of categories: text, or numbers where all of them are; a missing one is null."""
+    names = [None if name == MISSING else name for name in column.categories or ()]
+    words = pl.Series(names, dtype=pl.String)
+    numbers = words.cast(pl.Float64, strict=False)
+    written = numbers if numbers.null_count() == words.null_count() else words
+    return written.gather(codes)
 
 
 def as_text(values: pl.Series) -> pl.Series:
