@@ -149,3 +149,9 @@ def test_tables_need_finite_states():
     )
     with pytest.raises(ArgumentError, match="finite states"):
         TabularNuisances.of(problem_of(features), Support(1))
+
+
+def test_more_states_than_fit_in_a_matrix_are_refused_by_number(monkeypatch):
+    monkeypatch.setattr(one_step, "LARGEST", 5)
+    with pytest.raises(ArgumentError, match="solve for all 6 states at once, which is too many"):
+        TabularNuisances.of(problem_of(random_log(0)), Support())

@@ -26,6 +26,7 @@ from checkrein.protocols import Policy
 
 BLOCKS = 10  # of judging episodes, each corrected by the others
 NOTHING = 1e-9  # of evidence
+LARGEST = 8000  # states: a matrix of all pairs of them takes half a gigabyte
 SETTLED, SETTLING = 1e-6, 50  # of the worst that may follow
 
 
@@ -56,6 +57,12 @@ class TabularNuisances:
         n_states, n_actions = problem.dataset.n_states, problem.dataset.n_actions
         if n_states is None:
             raise ArgumentError("one-step values are made of tables: they need finite states")
+        if n_states > LARGEST:
+            past = "" if problem.dataset.memory is None else ", with the past that costs remember,"
+            raise ArgumentError(
+                f"one-step values solve for all {n_states:,} states{past} at once, which is too many (at most "
+                f"{LARGEST:,}): use fewer states, or certify on held-out episodes"
+            )
         log = Episodes.of(problem)
         size = n_states * n_actions
         known = np.flatnonzero(_known(log))
