@@ -36,7 +36,7 @@ def written_out(actions, n_actions):
 
 def values_of(problem, policy, evaluator=EVALUATOR):
     values = evaluator(problem, policy, rng=np.random.default_rng(0))
-    return np.append(values.objective, values.constraints)
+    return values.row
 
 
 def model_of(problem):

@@ -87,11 +87,10 @@ def answer(question: Question, plays: Sequence[Play], *, tolerance: float) -> So
 
 def _values(play: Play, costs: Sequence[Earlier | None], evaluate: Callable[[Policy], Values] | None) -> FloatArray:
     """(1 + m,) values of the new question: known from the old one, or evaluated."""
-    old = np.append(play.values.objective, play.values.constraints)
+    old = play.values.row
     if evaluate is None or None not in costs:
         return frozen(np.array([cost.factor * old[cost.place] for cost in costs if cost is not None]))
-    new = np.append(*evaluate(play.policy))
-    pairs = zip(costs, new, strict=True)
+    pairs = zip(costs, evaluate(play.policy).row, strict=True)
     return frozen(np.array([value if cost is None else cost.factor * old[cost.place] for cost, value in pairs]))
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from checkrein.base.arrays import FloatArray
 from checkrein.base.errors import DataError, DivergenceError, EndlessPolicyError
 from checkrein.costs import StateActionCost
 from checkrein.data.dataset import Dataset
@@ -148,7 +147,7 @@ class Asked:
 
     def _require_same_values(self, known: Play, now: Values) -> None:
         """Raise where the log has other costs than the run saw: what it found would be worth something else."""
-        pairs = zip(names_of(self.file), self.costs, _row(known.values), _row(now), strict=True)
+        pairs = zip(names_of(self.file), self.costs, known.values.row, now.row, strict=True)
         for name, cost, was, found in pairs:
             if cost is not None and abs(was - found) > SAME * (1 + abs(was) + abs(found)):
                 raise DataError(
@@ -179,7 +178,3 @@ def ask(problem: Path, run: Path) -> Asked:
     found = answer(question, asked.plays(), tolerance=file.learn.tolerance)
     why = "" if found.status is Status.CONVERGED else found.explanation.removesuffix(".")
     return replace(asked, constraints=constraints, goals=goals, solution=found, why=why)
-
-
-def _row(values: Values) -> FloatArray:
-    return np.append(values.objective, values.constraints)

@@ -68,7 +68,7 @@ class Frontier:
         non_dominated: no other is as good in every cost and better in one
         coverage: it is the best for some weights of the costs, of the objective and all constraints
         """
-        costs = np.array([[one.values.objective, *one.values.constraints] for one in self.rounds])
+        costs = np.array([one.values.row for one in self.rounds])
         _, first = np.unique(np.round(costs, 12), axis=0, return_index=True)
         kept = costs[np.sort(first)]
         columns = dict(zip(self.problem.value_names, (kept * self._signs).T, strict=True))
@@ -83,7 +83,7 @@ class Frontier:
     def _row(self, k: int) -> dict[str, Any]:
         point, names = self.points[k], self.problem.value_names
         kept = point.status is not Status.INFEASIBLE
-        values = self._signs * [point.values.objective, *point.values.constraints] + 0.0
+        values = self._signs * point.values.row + 0.0
         row: dict[str, Any] = {f"limit of {name}": point.limits[name] for name in self.limits}
         row["status"] = str(point.status)
         row |= {name: float(value) if kept else None for name, value in zip(names, values, strict=True)}

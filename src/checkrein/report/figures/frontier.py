@@ -78,7 +78,8 @@ def _curve(summary: FrontierSummary) -> Figure:
     near, far = _references(summary, swept, low=low, high=high)
     note = "Line: learning values."
     if judged:
-        note += " Diamonds: held-out values with bars of two standard errors; filled ones are certified to keep their limits."
+        note += " Diamonds: held-out values with bars of two standard errors; filled ones are certified to keep their "
+        note += "limits."
     return Figure(
         name="frontier-curve",
         title=f"{objective.name} against the limit on {swept}",
