@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from checkrein.base.errors import DivergenceError, EndlessPolicyError
+from checkrein.base.errors import DivergenceError, EndlessPolicyError, ProblemError
 from checkrein.best_response import FQI
 from checkrein.certification.bounds import BootstrapFQE
 from checkrein.evaluation import FQE
@@ -57,7 +57,7 @@ def judge(prepared: Prepared, policy: Policy, evaluate: FQE, trouble: list[str])
     def value(where: Problem | None) -> Values | None:
         try:
             return None if where is None else evaluate(where, policy, rng=np.random.default_rng(seed))
-        except (DivergenceError, EndlessPolicyError) as reason:
+        except (DivergenceError, EndlessPolicyError, ProblemError) as reason:  # a divergence may be infinite there
             trouble.append(f"a policy could not be valued on one part of the log: {reason}")
             return None
 
