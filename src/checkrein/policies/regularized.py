@@ -11,9 +11,7 @@ from checkrein.policies.penalties import Penalty
 from checkrein.policies.tabular import TabularPolicy
 from checkrein.protocols import ActionMask, PenaltyCost, Policy, QFunction
 
-Terms = tuple[
-    tuple[float, PenaltyCost], ...
-]  # costs of the policy, each with its price (negative: the more the better)
+Terms = tuple[tuple[float, PenaltyCost], ...]  # costs of the policy and their prices (below 0: the more the better)
 
 
 @storable
@@ -46,9 +44,7 @@ class PermittedMask:
     def allowed(self, states: Array) -> BoolArray:
         """(n, A)"""  # noqa: D400, D415
         allowed = self.support.allowed(states)
-        for cost in self.costs:
-            allowed = allowed & cost.permitted(states)
-        return allowed
+        return allowed & _permitted(self.costs, states, allowed.shape)
 
 
 def written_out(policy: Policy, n_states: int | None) -> Policy:
@@ -76,6 +72,7 @@ def choices_of(terms: Terms, states: Array, allowed: BoolArray) -> BoolArray:
 
 
 def _permitted(costs: Sequence[PenaltyCost], states: Array, shape: tuple[int, ...]) -> BoolArray:
+    """(n, A) the actions that keep every one of the costs finite."""
     every = np.ones(shape, dtype=bool)
     for cost in costs:
         every &= cost.permitted(states)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from checkrein.base.arrays import BoolArray, FloatArray, IntArray
+from checkrein.base.arrays import BoolArray, FloatArray
 from checkrein.base.errors import DivergenceError, EndlessPolicyError, ProblemError
 from checkrein.bellman.termination import with_ends
 from checkrein.evaluation import FQE, LSTDQ
@@ -106,11 +106,7 @@ def _searched(
         except (EndlessPolicyError, np.linalg.LinAlgError):
             continue
         end = local_search(begun, candidates, problem.limits, tolerance=tolerance)
-        yield TabularPolicy(_written_out(end.actions, candidates.shape[1])), Values(end.values[0], end.values[1:])
-
-
-def _written_out(actions: IntArray, n_actions: int) -> FloatArray:
-    return np.asarray(actions[:, None] == np.arange(n_actions), dtype=np.float64)
+        yield TabularPolicy(np.eye(candidates.shape[1])[end.actions]), Values(end.values[0], end.values[1:])
 
 
 def _taken(tables: Sequence[FloatArray]) -> BoolArray:
