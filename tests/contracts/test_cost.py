@@ -153,7 +153,7 @@ def test_every_estimator_values_it(name):
     found = evaluate(POLICY, LOG, costs=[cost, "c"], discount=DISCOUNT, estimators=["fqe", "pdis", "model", "dr"])
     truth = truth_of(POLICY, table_of)
     for estimator, error in (("fqe", 1e-8), ("pdis", 1e-8), ("model", 1e-8), ("dr", 0.05)):
-        assert found.value(estimator, type(cost).__name__) == pytest.approx(truth, rel=error)
+        assert found.value(estimator, AtMost(cost, 0.0).name) == pytest.approx(truth, rel=error)
 
 
 def check_rows_are_merged_after_it_was_computed(cost):
