@@ -32,7 +32,7 @@ SAME = 1e-6  # relative: what two evaluations of one policy on one log may diffe
 
 
 @dataclass(frozen=True)
-class Finished:
+class EarlierRun:
     """A finished run, as far as another question needs it."""
 
     path: Path
@@ -44,7 +44,7 @@ class Finished:
     plays: dict[str, list[Play]]  # by phase
 
     @classmethod
-    def read(cls, path: Path) -> "Finished":
+    def read(cls, path: Path) -> "EarlierRun":
         """Read a run folder."""
         folder = RunFolder(path)
         resolved, file, summary = folder.resolved(), folder.problem_file(), folder.summary()
@@ -65,7 +65,7 @@ class Asked:
     why: what the log is needed for, in words; empty: it is not
     """
 
-    run: Finished
+    run: EarlierRun
     file: ProblemFile
     text: str
     costs: tuple[Earlier | None, ...]
@@ -159,7 +159,7 @@ class Asked:
 def ask(problem: Path, run: Path) -> Asked:
     """Put a problem file to a finished run; its policies may answer it, and else the log is needed."""
     file, text = read_problem_file(problem)
-    finished = Finished.read(run)
+    finished = EarlierRun.read(run)
     require_comparable(finished.file, file, run)
     costs = earlier_costs(finished.file, file)
     new = [name for name, cost in zip(names_of(file), costs, strict=True) if cost is None]

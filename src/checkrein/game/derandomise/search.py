@@ -9,7 +9,7 @@ from checkrein.base.errors import DivergenceError, EndlessPolicyError, ProblemEr
 from checkrein.bellman.termination import with_ends
 from checkrein.evaluation import FQE, LSTDQ
 from checkrein.game.derandomise.single import DETERMINISTIC, MET, Derandomised, best_place, derandomised
-from checkrein.game.derandomise.switches import Switches, TabularModel
+from checkrein.game.derandomise.switches import EmpiricalMDP, Switches
 from checkrein.game.solution import Solution
 from checkrein.policies import MajorityPolicy, Support, TabularPolicy, members_of, one_hot
 from checkrein.problem import Problem, Values
@@ -101,7 +101,7 @@ def _searched(
     for start in starts:
         try:
             evidence = with_ends(problem, TabularPolicy(start), support.of(problem))
-            model = TabularModel.of(problem, evidence, candidates)
+            model = EmpiricalMDP.of(problem, evidence, candidates)
             begun = Switches.of(model, start.argmax(axis=1))
         except (EndlessPolicyError, np.linalg.LinAlgError):
             continue
