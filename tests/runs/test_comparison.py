@@ -3,10 +3,15 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
-from checkrein import FQE, AtMost, KLDivergence, Problem, Tabular, TabularPolicy
+from checkrein import FQE, AtMost, KLDivergence, Problem, Switching, Tabular, TabularPolicy
+from checkrein.base.errors import ProblemError
+from checkrein.policies import behavior_policy
 from checkrein.runs.comparison import judge
+from checkrein.runs.prepare import behavior_of
 from contracts.worlds import BEHAVIOR, DISCOUNT, MDP, census
+from problems import random_log
 
 
 def problem_with(reference):
@@ -25,3 +30,14 @@ def test_an_infinite_divergence_on_one_part_is_a_warning_and_the_other_part_stil
     assert judged.learning is not None
     assert judged.held_out is None
     assert "their KL divergence is infinite" in trouble[0]
+
+
+def test_behavior_is_near_itself_in_states_that_only_a_cut_off_row_or_another_past_begins_in():
+    limits = [AtMost(KLDivergence(), 1.0), AtMost(Switching(), 1.0)]
+    problem = Problem(
+        random_log(0, episodes=6, max_steps=4, ending=0.1), objective="c", constraints=limits, discount=0.9
+    )
+    evaluator = FQE(Tabular())
+    with pytest.raises(ProblemError, match="their KL divergence is infinite"):
+        evaluator(problem, behavior_policy(problem.transitions), rng=np.random.default_rng(0))
+    assert np.isfinite(evaluator(problem, behavior_of(problem), rng=np.random.default_rng(0)).row).all()

@@ -6,12 +6,11 @@ from checkrein.base.errors import DivergenceError, EndlessPolicyError, ProblemEr
 from checkrein.best_response import FQI
 from checkrein.certification.bounds import BootstrapFQE
 from checkrein.evaluation import FQE
-from checkrein.policies import behavior_policy
 from checkrein.problem import Problem, Values
 from checkrein.protocols import Policy
 from checkrein.report.summary import BEHAVIOR, LEARNED, SINGLE_POLICY, UNCONSTRAINED, Judged
 from checkrein.runs.players import Players, functions_of
-from checkrein.runs.prepare import Prepared
+from checkrein.runs.prepare import Prepared, behavior_of
 
 
 def compare(
@@ -31,7 +30,7 @@ def compare(
 def references(prepared: Prepared, players: Players, trouble: list[str]) -> dict[str, Judged]:
     """Value behavior and what could be reached without limits."""
     compared = {
-        BEHAVIOR: behavior_policy(prepared.problem.transitions),
+        BEHAVIOR: behavior_of(prepared.problem),
         UNCONSTRAINED: _unconstrained(prepared, players.best_response, trouble),
     }
     return {
