@@ -30,7 +30,8 @@ class RegularizedPolicy:
         """(n, A)"""  # noqa: D400, D415
         values = self.q(states)[..., 0]
         allowed = np.ones(values.shape, dtype=bool) if self.support is None else self.support.allowed(states)
-        return penalty_of(self.terms, states).answer(values, choices_of(self.terms, states, allowed))
+        choices = choices_of([cost for _, cost in self.terms], states, allowed)
+        return penalty_of(self.terms, states).answer(values, choices)
 
 
 @storable
@@ -45,6 +46,19 @@ class PermittedMask:
         """(n, A)"""  # noqa: D400, D415
         allowed = self.support.allowed(states)
         return allowed & _permitted(self.costs, states, allowed.shape)
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class ChoiceMask:
+    """The actions of another mask; where it has none, those that keep every cost of the policy finite."""
+
+    support: ActionMask
+    costs: tuple[PenaltyCost, ...]
+
+    def allowed(self, states: Array) -> BoolArray:
+        """(n, A)"""  # noqa: D400, D415
+        return choices_of(self.costs, states, self.support.allowed(states))
 
 
 def written_out(policy: Policy, n_states: int | None) -> Policy:
@@ -63,11 +77,11 @@ def penalty_of(terms: Terms, states: Array) -> Penalty:
     return total
 
 
-def choices_of(terms: Terms, states: Array, allowed: BoolArray) -> BoolArray:
+def choices_of(costs: Sequence[PenaltyCost], states: Array, allowed: BoolArray) -> BoolArray:
     """(n, A) what may be chosen: the allowed actions, and where there is none every action that is permitted."""
     if allowed.any(axis=1).all():
         return allowed
-    every = _permitted([cost for _, cost in terms], states, allowed.shape)
+    every = _permitted(costs, states, allowed.shape)
     return np.where(allowed.any(axis=1, keepdims=True), allowed, every | ~every.any(axis=1, keepdims=True))
 
 
