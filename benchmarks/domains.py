@@ -182,7 +182,7 @@ def tell(classes: dict[str, Any], target: str, problem: Problem, policy: Any, tr
     words = []
     for name, evaluate in classes.items():
         seconds, found = cpu(evaluate, problem, policy, rng=np.random.default_rng(0))
-        errors = np.append(found.objective, found.constraints) / truth - 1
+        errors = found.row / truth - 1
         words.append(f"{name} {', '.join(f'{error:+.3f}' for error in errors)} ({seconds:.0f} s)")
     print(f"  {target:24} truth {np.round(truth, 4)}: relative errors {'; '.join(words)}", flush=True)
 

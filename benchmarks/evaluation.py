@@ -70,7 +70,7 @@ def main() -> None:
 
         def fit(times: np.ndarray) -> np.ndarray:
             values = fqe(problem_of(drawn_anew(dataset, times)), policy, rng=rng)
-            return np.append(values.objective, values.constraints)
+            return values.row
 
         one = best_seconds(lambda: Refits.of(problem_of(dataset), policy, Tabular())(counts[:1]), 2 * REPEATS)
         every = best_seconds(lambda: Refits.of(problem_of(dataset), policy, Tabular())(counts))

@@ -65,7 +65,7 @@ def peer(rows: int = 50_000, steps: int = 8_000, seeds: int = 1) -> None:
         truth = clinic.truth(policy, log.initial_states)
         evaluate = FQE(Neural(steps=100), iterations=3, support=EVERYTHING, last_layer=1.0)
         ours, values = cpu(evaluate, problem, policy, rng=np.random.default_rng(seed))
-        errors = np.append(values.objective, values.constraints) / truth - 1
+        errors = values.row / truth - 1
         print(f"seed {seed}: checkrein {ours:.1f} s, errors {np.round(errors, 3)}", flush=True)
         for scale in (1.0, 0.05):
             theirs = peer_seconds(python, log, policy, truth, steps, seed, scale)

@@ -131,7 +131,7 @@ def test_what_is_maximised_and_floors_are_told_in_their_own_words(ward, tmp_path
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--limit", "vaso"], "no constraint called 'vaso': it has 'vasopressor hours', 'litres of fluid'"),
+        (["--limit", "vaso"], "no constraint is called 'vaso': there are vasopressor hours, litres of fluid"),
         (["--limit", VASO, "--limit", VASO], "twice"),
         (["--limit", VASO, "--from", "1"], "1 --limit, 1 --from and 0 --to: give both once for each limit"),
         (["--limit", VASO, "--from", "4", "--to", "1"], "go from 4 to 1: give the smaller one first"),

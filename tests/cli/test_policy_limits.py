@@ -134,3 +134,10 @@ def test_a_mistake_in_a_kind_is_named(run, wrong, words):
     done = checkrein_command("inspect", file)
     assert done.code == 2
     assert words in done.err
+
+
+def test_the_theorems_are_not_asked_about_costs_that_they_do_not_cover(run):
+    folder, _ = run
+    told = checkrein_command("bounds", "run", folder / "run")
+    assert told.code == 2
+    assert "distance, changes rest on the policy itself or on what happened before" in told.err

@@ -21,6 +21,7 @@ from checkrein import (
     TabularPolicy,
     Trees,
 )
+from checkrein.protocols import ManyResponses
 from contracts.worlds import SIGNS, cut_off_log, problem_of
 from problems import random_policy
 
@@ -130,6 +131,7 @@ def test_every_price_has_an_answer_of_its_own():
 @pytest.mark.parametrize("name", ["fqi, tabular", "lspi, tabular", "fqi, network"])
 def test_many_multipliers_are_answered_like_each(name):
     case = RESPONSES[name]
+    assert isinstance(case.response, ManyResponses)
     problem, rng = problem_of(LOG, DISCOUNT), np.random.default_rng(0)
     for prices, policy in zip(PRICES[1:3], case.response.responses(problem, PRICES[1:3], rng=rng), strict=True):
         _, regret = answer(Case(lambda *_, found=policy, **__: found), prices)

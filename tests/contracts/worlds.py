@@ -98,4 +98,4 @@ def cut_off_log(seed=0):
 def values_of(evaluator, problem, policy, seed=0):
     """(1 + m,) in the problem's own signs."""
     found = evaluator(problem, policy, rng=np.random.default_rng(seed))
-    return np.append(found.objective, found.constraints)
+    return found.row

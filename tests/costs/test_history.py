@@ -9,6 +9,7 @@ import pytest
 import checkrein
 from checkrein import (
     FQE,
+    FQI,
     AtMost,
     CuttingPlane,
     EverEntered,
@@ -246,3 +247,12 @@ def test_another_past_than_the_states_hold_is_refused():
         Problem(problem.dataset, objective="c", constraints=[AtMost(EverEntered({1}), 1.0)], discount=0.9)
     with pytest.raises(DataError, match="without episodes it is not known what came before"):
         Problem(log.compressed(), objective="c", constraints=[AtMost(Switching(), 1.0)], discount=0.9)
+
+
+@pytest.mark.parametrize("price", [0.0, 0.5])
+def test_a_divergence_stays_finite_where_only_another_past_was_logged_whatever_its_price(price):
+    log = random_log(0, episodes=6, max_steps=4, ending=0.1)
+    limits = [AtMost(KLDivergence(), 1.0), AtMost(Switching(), 1.0)]
+    problem = Problem(log, objective="c", constraints=limits, discount=0.9)
+    policy = FQI(Tabular())(problem, np.full(2, price), rng=np.random.default_rng(0))
+    assert np.isfinite(FQE(Tabular())(problem, policy, rng=np.random.default_rng(0)).row).all()

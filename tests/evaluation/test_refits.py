@@ -77,7 +77,7 @@ def policies():
 
 def fqe(problem, policy, functions, support=None):
     values = FQE(functions, support=support or Support())(problem, policy, rng=rng())
-    return np.append(values.objective, values.constraints)
+    return values.row
 
 
 @pytest.mark.parametrize("functions", CLASSES, ids=["table", "linear"])

@@ -23,7 +23,7 @@ from checkrein import (
 )
 from checkrein.game import best_deterministic, best_member
 from checkrein.game.derandomise.search import local_search
-from checkrein.game.derandomise.switches import Switches, TabularModel
+from checkrein.game.derandomise.switches import EmpiricalMDP, Switches
 from checkrein.problem import Problem
 from problems import PLAYERS, binding_limits, exact_problem, problem_of, random_log, random_mdp, random_policy
 
@@ -36,12 +36,12 @@ def written_out(actions, n_actions):
 
 def values_of(problem, policy, evaluator=EVALUATOR):
     values = evaluator(problem, policy, rng=np.random.default_rng(0))
-    return np.append(values.objective, values.constraints)
+    return values.row
 
 
 def model_of(problem):
     shape = problem.transitions.n_states, problem.transitions.n_actions
-    return TabularModel.of(problem, Support().of(problem), np.ones(shape, dtype=bool))
+    return EmpiricalMDP.of(problem, Support().of(problem), np.ones(shape, dtype=bool))
 
 
 def require_switches_equal_full_solves(problem, seed=0):
@@ -84,7 +84,7 @@ def test_a_switch_that_circles_for_ever_is_never_taken():
     """Two states: `back` returns to the other, `end` ends; both going back never ends, at discount 1."""
     transitions = np.zeros((2, 2, 2))
     transitions[0, 0, 1] = transitions[1, 0, 0] = 1.0
-    model = TabularModel(
+    model = EmpiricalMDP(
         costs=np.array([[[0.0], [1.0]], [[0.0], [1.0]]]),
         pairs=np.array([0, 2]),
         following=np.array([1, 0]),

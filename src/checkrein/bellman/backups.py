@@ -6,7 +6,15 @@ import numpy as np
 
 from checkrein.base.arrays import Array, BoolArray, FloatArray, frozen
 from checkrein.base.recent import Recent
-from checkrein.policies import CountMask, GreedyPolicy, PermittedMask, RegularizedPolicy, least, probabilities_of
+from checkrein.policies import (
+    ChoiceMask,
+    CountMask,
+    GreedyPolicy,
+    PermittedMask,
+    RegularizedPolicy,
+    least,
+    probabilities_of,
+)
 from checkrein.policies.penalties import Penalty
 from checkrein.policies.regularized import Terms, penalty_of
 from checkrein.problem import Problem
@@ -19,16 +27,27 @@ def backup_for(problem: Problem, multipliers: FloatArray, support: ActionMask) -
     support: the actions that may be chosen, but for those at which a cost of the policy is infinite
     """
     costs, worst = problem.penalty_costs, problem.scalarised_worst(multipliers)
-    if costs:
-        support = problem.once(("permitted", support), lambda: _permitted(problem, support))
+    if not costs:
+        return Greedy(support, worst)
+    permitted, choices = problem.once(("permitted", support), lambda: _permitted(problem, support))
     terms = problem.priced_penalties(multipliers)
-    return Regularized(support, worst, terms) if terms else Greedy(support, worst)
+    if terms:
+        return Regularized(permitted, worst, terms, choices=choices)
+    return Greedy(permitted, worst, choices=choices)
 
 
-def _permitted(problem: Problem, support: ActionMask) -> ActionMask:
-    narrowed = PermittedMask(support, problem.penalty_costs)
+def _permitted(problem: Problem, support: ActionMask) -> tuple[ActionMask, ActionMask]:
+    """Return the supported actions that keep costs of the policy finite, and what is chosen from where there is none.
+
+    (There whatever is done is valued at its worst, but what the policy itself costs is known, and must be finite.)
+    """
+    permitted = PermittedMask(support, problem.penalty_costs)
+    choices = ChoiceMask(permitted, problem.penalty_costs)
     n_states = problem.dataset.n_states
-    return narrowed if n_states is None else CountMask(frozen(narrowed.allowed(np.arange(n_states))))
+    if n_states is None:
+        return permitted, choices
+    every = np.arange(n_states)
+    return CountMask(frozen(permitted.allowed(every))), CountMask(frozen(choices.allowed(every)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +60,7 @@ class Greedy:
     support: ActionMask
     worst: float
     asked: Recent[BoolArray] = field(default_factory=Recent, repr=False)
+    choices: ActionMask | None = field(default=None, kw_only=True)  # of its policy, if not the support alone
 
     def value(self, q: QFunction, states: Array) -> FloatArray:
         """(n,)"""  # noqa: D400, D415
@@ -48,7 +68,7 @@ class Greedy:
 
     def policy(self, q: QFunction) -> GreedyPolicy:
         """Return the greedy policy of a Q-function."""
-        return GreedyPolicy(q, self.support)
+        return GreedyPolicy(q, self.support if self.choices is None else self.choices)
 
     def besides(self, policy: Policy, states: Array) -> FloatArray:
         """(n,) the worst where no action has evidence."""
@@ -68,6 +88,7 @@ class Regularized:
     worst: float
     terms: Terms
     asked: Recent[tuple[BoolArray, Penalty]] = field(default_factory=Recent, repr=False)
+    choices: ActionMask | None = field(default=None, kw_only=True)  # of its policy, if not the support alone
 
     def value(self, q: QFunction, states: Array) -> FloatArray:
         """(n,)"""  # noqa: D400, D415
@@ -78,7 +99,7 @@ class Regularized:
 
     def policy(self, q: QFunction) -> RegularizedPolicy:
         """Return who answers best."""
-        return RegularizedPolicy(q, self.terms, self.support)
+        return RegularizedPolicy(q, self.terms, self.support if self.choices is None else self.choices)
 
     def besides(self, policy: Policy, states: Array) -> FloatArray:
         """(n,) the priced costs of a policy, and the worst where no action has evidence."""

@@ -68,14 +68,11 @@ def evaluation_targets(problem: Problem, policy: Policy, evidence: ActionMask) -
     """
     next_states = problem.transitions.next_states
     ahead = Supported.of(policy, next_states, evidence, problem.transitions.n_actions)
-    later = ahead.at_worst(problem, policy, next_states)
     costs = problem.costs(policy)
     if problem.known_costs:
         costs = costs.copy()
         costs[:, list(problem.known_costs)] = 0.0
-        for i, steps in problem.known_steps(policy, next_states):
-            later[:, i] += (ahead.probabilities * steps).sum(axis=1)
-    costs = costs + problem.continuation[:, None] * later
+    costs = costs + problem.continuation[:, None] * ahead.beside_fit(problem, policy, next_states)
     followed = problem.continuation[:, None] * ahead.probabilities
 
     def targets(q: QFunction | None) -> FloatArray:

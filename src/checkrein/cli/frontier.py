@@ -44,14 +44,14 @@ def frontier(
 ) -> None:
     """Sweep one or two limits: the best objective at each, its price, what is certified; as a table and a page."""
     from checkrein.runs.folder import FrontierFolder, RunFolder
-    from checkrein.runs.frontier import require_sweep, trace_frontier
+    from checkrein.runs.frontier import sweep_of, trace_frontier
     from checkrein.runs.prepare import prepare
 
     swept = _swept(limit, start, end)
     if not resume and RunFolder(out).holds_rounds:
         raise DataError(f"{out} holds a run already: pass --resume to take it up, or choose another --out")
     prepared = prepare(problem)
-    require_sweep(prepared, swept, points)
+    sweep_of(prepared, swept, points)  # what is wrong with the question is told before anything is written
     for warning in prepared.card.warnings:
         errors.print(Text("warning: ", style="yellow") + Text(warning))
     command = _command(problem, out, swept, points, certify=certify)

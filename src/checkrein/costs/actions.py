@@ -8,7 +8,7 @@ import numpy as np
 from checkrein.base.arrays import Array, FloatArray, frozen, owned
 from checkrein.base.errors import ArgumentError, ProblemError
 from checkrein.base.storage import storable
-from checkrein.costs.references import Asked, OwnStates, no_policy, require_distributions, unresolved
+from checkrein.costs.references import CachedReference, OwnStates, no_policy, require_distributions, unresolved
 from checkrein.data.dataset import Dataset
 from checkrein.data.memory import Memory
 from checkrein.policies.tabular import rows_of
@@ -146,7 +146,7 @@ class Disagreement(_PerAction):
             if loss.ndim != 2 or loss.shape[0] != loss.shape[1] or not np.isfinite(loss).all():
                 raise ProblemError(f"the loss must be a finite (A, A) table, but has shape {loss.shape}")
             object.__setattr__(self, "loss", frozen(loss))
-        object.__setattr__(self, "_asked", Asked(self.expert) if isinstance(self.expert, Policy) else None)
+        object.__setattr__(self, "_cached", CachedReference(self.expert) if isinstance(self.expert, Policy) else None)
 
     @staticmethod
     def _actions(expert: object) -> Array:
@@ -188,10 +188,10 @@ class Disagreement(_PerAction):
         return np.asarray(np.where(np.isnan(expert).any(axis=1, keepdims=True), 0.0, np.nan_to_num(expert) @ loss.T))
 
     def _probabilities(self, states: Array) -> FloatArray:
-        asked: Asked | None = self._asked  # type: ignore[attr-defined]
-        if asked is None:
+        cached: CachedReference | None = self._cached  # type: ignore[attr-defined]
+        if cached is None:
             raise unresolved(self, "actions")
-        return asked(states)
+        return cached(states)
 
 
 @storable

@@ -11,7 +11,7 @@ import numpy as np
 from checkrein.base.arrays import Array, BoolArray, FloatArray
 from checkrein.base.errors import ProblemError
 from checkrein.base.storage import storable
-from checkrein.costs.references import BEHAVIOR, Asked, reference_of, require_policy, unresolved
+from checkrein.costs.references import BEHAVIOR, CachedReference, reference_of, require_policy, unresolved
 from checkrein.data.dataset import Dataset
 from checkrein.policies.mixture import probabilities_of
 from checkrein.policies.penalties import Penalty, negative_entropy, total_variation
@@ -50,15 +50,15 @@ class _Referring(_PerState):
 
     def __post_init__(self) -> None:
         require_policy(self.reference, "reference")
-        asked = None if isinstance(self.reference, str) else Asked(self.reference)
-        object.__setattr__(self, "_asked", asked)
+        cached = None if isinstance(self.reference, str) else CachedReference(self.reference)
+        object.__setattr__(self, "_cached", cached)
 
     def of_reference(self, states: Array) -> FloatArray:
         """(n, A) what the reference does."""
-        asked: Asked | None = self._asked  # type: ignore[attr-defined]
-        if asked is None:
+        cached: CachedReference | None = self._cached  # type: ignore[attr-defined]
+        if cached is None:
             raise unresolved(self, "reference")
-        return asked(states)
+        return cached(states)
 
 
 @storable

@@ -84,7 +84,7 @@ def require_distributions(
     return np.asarray(known)
 
 
-class Asked:
+class CachedReference:
     """A reference that remembers what it said of the arrays asked last: an iteration asks for the same ones."""
 
     def __init__(self, reference: Policy) -> None:

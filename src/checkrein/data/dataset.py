@@ -17,6 +17,7 @@ from checkrein.data.compression import group
 from checkrein.data.encoding import Encoding
 from checkrein.data.frames import FrameStack, frozen_states
 from checkrein.data.memory import Memory
+from checkrein.data.order import episode_order, first_rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,7 +93,7 @@ class Dataset:
         rows.require_finite(x, ["states"])
         x_next = columns.next_observations(next_states, x, known=observed & ~ends, rows=rows)
         if initial_states is None:
-            first = _first_rows(episode, step)
+            first = first_rows(episode, step)
             starts, start_weights = x[first], row_weights[first]
         else:
             starts = columns.observations(initial_states, "initial_states")
@@ -189,7 +190,7 @@ class Dataset:
         if self.episodes is None:
             raise DataError("without episodes it is not known where one was cut off: pass episodes=")
         last = np.zeros(len(self), dtype=bool)
-        order = _episode_order(self.episodes, self.steps)
+        order = episode_order(self.episodes, self.steps)
         ends = np.flatnonzero(np.diff(self.episodes[order], append=np.iinfo(np.int64).max))
         last[order[ends]] = True
         return last & ~self.terminals
@@ -269,19 +270,19 @@ class Dataset:
 
     def first_rows(self) -> IntArray:
         """(e,) the first row of each episode."""
-        return _first_rows(self.episodes, self.steps)
+        return first_rows(self.episodes, self.steps)
 
     def order(self) -> IntArray:
         """(n,) the rows by episode, then by step (else as they stand)."""
         if self.episodes is None:
             raise DataError("without episodes rows have no order: pass episodes=")
-        return _episode_order(self.episodes, self.steps)
+        return episode_order(self.episodes, self.steps)
 
     def returns(self, discount: float) -> FloatArray:
         """(e, k) the discounted sum of every cost in each logged episode, in the order of their numbers."""
         if self.episodes is None:
             raise DataError("without episodes there are no sums over them: pass episodes=")
-        order = _episode_order(self.episodes, self.steps)
+        order = episode_order(self.episodes, self.steps)
         episode = np.cumsum(np.diff(self.episodes[order], prepend=self.episodes[order[0]]) != 0)
         begins = np.flatnonzero(np.diff(episode, prepend=-1))
         factors = discount ** (np.arange(len(self)) - begins[episode])
@@ -328,25 +329,3 @@ def _sorted(states: Array, weights: FloatArray) -> FloatArray:
     """(n, d + 1) states and their shares, row by row in one order."""
     rows = np.column_stack([np.asarray(states).reshape(len(states), -1), weights / weights.sum()])
     return np.asarray(rows[np.lexsort(rows.T)])
-
-
-def _episode_order(episodes: IntArray, steps: IntArray | None) -> IntArray:
-    """Return the order of rows by episode, then by step (else as they stand)."""
-    if steps is not None:
-        return np.lexsort((steps, episodes))
-    if (np.diff(episodes) >= 0).all():
-        return np.arange(episodes.size)
-    return np.argsort(episodes, kind="stable")
-
-
-def _first_rows(episodes: IntArray | None, steps: IntArray | None) -> IntArray:
-    if episodes is None:
-        raise DataError("there is no initial state: pass episodes= (their first states are used) or initial_states=")
-    order = _episode_order(episodes, steps)
-    ordered = episodes[order]
-    if steps is not None:
-        repeated = (np.diff(ordered) == 0) & (np.diff(steps[order]) == 0)
-        if repeated.any():
-            row = int(order[int(np.argmax(repeated)) + 1])
-            raise DataError(f"step {steps[row]} of episode {episodes[row]} occurs twice, again in row {row}")
-    return order[np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))]

@@ -1,13 +1,11 @@
 """Memory: the part of an episode's past that joins its states, for costs that must remember it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from checkrein.base.arrays import Array, BoolArray, IntArray, frozen
-from checkrein.base.errors import DataError
+from checkrein.base.arrays import Array, BoolArray, IntArray
 from checkrein.base.storage import storable
 
 NONE = -1  # the previous action of an episode's first row
@@ -83,56 +81,3 @@ class Memory:
             done = self.happened(states, event).tolist()
             words = [f"{w}, {event} before" if yes else w for w, yes in zip(words, done, strict=True)]
         return tuple(words)
-
-
-def remember(dataset: Any, wanted: Remembered) -> Any:
-    """Return a Dataset whose states hold what is wanted of the past; one that holds it already is returned as it is."""
-    if not wanted.previous and not wanted.events:
-        return dataset
-    if dataset.memory is not None:
-        return _require_remembered(dataset, wanted)
-    if dataset.states.ndim > 2:
-        raise DataError(
-            f"states of shape {dataset.states.shape[1:]} cannot hold the past: finite states and features can"
-        )
-    if dataset.episodes is None:
-        raise DataError("without episodes it is not known what came before a row: pass episodes=")
-    width = dataset.states.shape[1] if dataset.states.ndim == 2 else 0
-    memory = Memory(dataset.n_states, width, dataset.n_actions, wanted.previous, tuple(wanted.events))
-    order = dataset.order()
-    episodes, n = dataset.episodes[order], len(dataset)
-    first = np.append(True, episodes[1:] != episodes[:-1])
-    previous = np.full(n, NONE)
-    previous[order] = np.where(first, NONE, np.roll(dataset.actions[order], 1))
-    happening = np.column_stack([np.zeros((n, 0), dtype=bool), *wanted.events.values()])
-    happened = np.zeros_like(happening)
-    happened[order] = _before(happening[order], first)
-    starts = len(dataset.initial_states)
-    nothing = np.zeros((starts, len(memory.events)), dtype=bool)
-    return replace(
-        dataset,
-        states=frozen(memory.join(dataset.states, previous, happened)),
-        next_states=frozen(memory.join(dataset.next_states, dataset.actions, happened | happening)),
-        initial_states=frozen(memory.join(dataset.initial_states, np.full(starts, NONE), nothing)),
-        n_states=memory.size,
-        memory=memory,
-    )
-
-
-def _before(happening: BoolArray, first: BoolArray) -> BoolArray:
-    """(n, events) whether each event happened in an earlier row of the same episode."""
-    counts: IntArray = np.cumsum(happening, axis=0) - happening  # before the row, in all episodes so far
-    begins = np.flatnonzero(first)
-    at_start: IntArray = counts[begins][np.cumsum(first) - 1]
-    return np.asarray(counts > at_start)
-
-
-def _require_remembered(dataset: Any, wanted: Remembered) -> Any:
-    memory = dataset.memory
-    missing = [event for event in wanted.events if event not in memory.events]
-    if missing or (wanted.previous and not memory.previous):
-        what = ", ".join([*missing, *(["the previous action"] if wanted.previous and not memory.previous else [])])
-        raise DataError(
-            f"the states of this dataset hold another past, without {what}: state the problem on the log itself"
-        )
-    return dataset

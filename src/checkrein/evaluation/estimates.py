@@ -49,7 +49,7 @@ class Direct:
         else:
             values = self.evaluator(problem, policy, rng=rng)
         told = "" if apart is None else f"members differ by {', '.join(f'{each:.3g}' for each in apart[1:])}"
-        estimate = Estimate(np.append(values.objective, values.constraints), note=told)
+        estimate = Estimate(values.row, note=told)
         moved = fit_influence(problem, policy, self.evaluator)
         weights = Episodes.of(problem).weights
         return estimate if moved is None else replace(estimate, influence=moved, weights=weights)

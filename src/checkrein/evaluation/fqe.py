@@ -79,7 +79,7 @@ class FQE:
         each = []
         for number in range(self.functions.size):
             one = evaluate_members(problem, policy, evidence, lambda member, n=number: _Member(fitted[id(member)], n))
-            each.append(np.append(one.objective, one.constraints))
+            each.append(one.row)
         return values, np.std(each, axis=0, ddof=1) if len(each) > 1 else None
 
     def q(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> QFunction:
@@ -113,8 +113,7 @@ class FQE:
         iterations = self.iterations or (default_iterations(problem) if ridge is None else SOLVED)
 
         def value(q: QFunction) -> FloatArray:
-            values = value_at_start(problem, policy, with_known_steps(problem, policy, q), evidence)
-            return np.append(values.objective, values.constraints)
+            return value_at_start(problem, policy, with_known_steps(problem, policy, q), evidence).row
 
         return fitted_iteration(
             design,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from checkrein.base.arrays import Array, BoolArray, FloatArray
+from checkrein.base.arrays import BoolArray, FloatArray
 from checkrein.base.errors import DivergenceError
 from checkrein.evaluation.starts import Starts
 from checkrein.functions import Linear
@@ -28,12 +28,12 @@ class LinearRefit:
         ahead = np.asarray(functions.features(episodes.next_states), dtype=np.float64)
         followed = following.probabilities * episodes.continuation[:, None]
         self.difference = self.rows - _spread_out(ahead, followed) / self.scale
-        later = _besides(following, problem, policy, episodes.next_states)
+        later = following.beside_fit(problem, policy, episodes.next_states)
         self.costs = np.where(_known(problem), 0.0, episodes.costs(policy)) + episodes.continuation[:, None] * later
         begin = Supported.of(policy, self.starts.states, evidence, n_actions)
         begun = np.asarray(functions.features(self.starts.states), dtype=np.float64)
         self.start = _spread_out(begun, begin.probabilities) / self.scale
-        self.unsupported = _besides(begin, problem, policy, self.starts.states)  # (starts, k)
+        self.unsupported = begin.beside_fit(problem, policy, self.starts.states)  # (starts, k)
         self.ridge = np.diag(functions.ridge / self.scale**2)
         self.begins, self.episode = episodes.begins, episodes.episode
         d = self.rows.shape[1]
@@ -65,14 +65,6 @@ class LinearRefit:
             errors = self.costs[:, column] - solved[:, :, column] @ self.difference.T
             influence[:, :, column] = np.add.reduceat(ratio * errors, self.begins, axis=1)
         return value, influence + self.starts.influence(at_start, value)
-
-
-def _besides(split: Supported, problem: Problem, policy: Policy, states: Array) -> FloatArray:
-    """(n, k) what states cost beside what is fitted: steps that are known, and the worst without evidence."""
-    paid = split.at_worst(problem, policy, states)
-    for i, steps in problem.known_steps(policy, states):
-        paid[:, i] += (split.probabilities * steps).sum(axis=1)
-    return paid
 
 
 def _known(problem: Problem) -> BoolArray:

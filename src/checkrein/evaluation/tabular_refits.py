@@ -65,7 +65,8 @@ class TabularRefit:
         after = moves % (n_states + 1) - 1
         self.next = np.where(after >= 0, place[after], 0)
         self.continuation = np.where(after >= 0, problem.discount, 0.0)
-        self.unsupported = split.at_worst(problem, policy, every_state)[reached]  # (S, k)
+        there = Supported(supported[reached], split.unsupported[reached])
+        self.unsupported = there.at_worst(problem, policy, reached)  # (S, k)
         self.start = place[self.starts.states]
         self.n_states = reached.size
         self.size = self.n_states**2 + self.k * (e + 3 * moves.size)

@@ -20,6 +20,7 @@ import numpy as np
 
 from checkrein.base.arrays import FloatArray, require_seed
 from checkrein.base.errors import ArgumentError, ProblemError
+from checkrein.game.columns import multiplier_bounds
 from checkrein.game.lagrangian import lagrangian
 from checkrein.game.solution import Solution, Status, named_multipliers
 from checkrein.game.solve import solve
@@ -250,5 +251,4 @@ def _prices(problem: Problem, solution: Solution, learner: OnlineLearner[Any]) -
     if problem.n_constraints:
         objectives = np.array([played.values.objective for played in solution.rounds])
         violations = np.array([played.violation for played in solution.rounds])
-        bounds = np.array([learner.worst_multipliers(unit) @ unit for unit in np.eye(problem.n_constraints)])
-        yield best_mixture(objectives, violations, bounds).prices
+        yield best_mixture(objectives, violations, multiplier_bounds(learner, problem.n_constraints)).prices

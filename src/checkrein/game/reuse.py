@@ -7,6 +7,7 @@ import numpy as np
 
 from checkrein.base.arrays import FloatArray, frozen, require_positive
 from checkrein.base.errors import ArgumentError
+from checkrein.game.columns import FORBIDDING
 from checkrein.game.feasibility import sizes
 from checkrein.game.loop import Play, replayed
 from checkrein.game.solution import Solution, Status, limits_in_words
@@ -14,8 +15,6 @@ from checkrein.game.solve import limits_met, solution_of
 from checkrein.online.cutting_plane import CuttingPlane
 from checkrein.problem import Question, Values
 from checkrein.protocols import Policy
-
-BOUND = 1e4  # times the price at which a constraint's variation among the policies outweighs the objective's
 
 
 @dataclass(frozen=True)
@@ -72,11 +71,11 @@ def answer(question: Question, plays: Sequence[Play], *, tolerance: float) -> So
         raise ArgumentError("there are no policies to answer from: solve the problem first")
     objectives = np.array([play.values.objective for play in plays])
     spread = float(np.ptp(objectives)) or float(np.abs(objectives).max()) or 1.0
-    learner = CuttingPlane(BOUND, scales=tuple((sizes(question, plays) / spread).tolist()))
+    learner = CuttingPlane(FORBIDDING, scales=tuple((sizes(question, plays) / spread).tolist()))
     played = replayed(question, plays, learner=learner)
     last = played[-1]
     met = limits_met(question, played, tolerance)
-    gap, against = f"the duality gap is {last.gap:.3g}", limits_in_words(question, last)
+    gap, against = f"the duality gap is {last.gap:.3g}", limits_in_words(question, last.mixture)
     if met and last.gap <= tolerance:
         said = f"Answered by the {len(plays)} policies known: {gap}, at most the tolerance {tolerance:.3g}; {against}."
         return solution_of(question, Status.CONVERGED, said, members=played, played=played, learner=learner)
@@ -87,11 +86,10 @@ def answer(question: Question, plays: Sequence[Play], *, tolerance: float) -> So
 
 def _values(play: Play, costs: Sequence[Earlier | None], evaluate: Callable[[Policy], Values] | None) -> FloatArray:
     """(1 + m,) values of the new question: known from the old one, or evaluated."""
-    old = np.append(play.values.objective, play.values.constraints)
+    old = play.values.row
     if evaluate is None or None not in costs:
         return frozen(np.array([cost.factor * old[cost.place] for cost in costs if cost is not None]))
-    new = np.append(*evaluate(play.policy))
-    pairs = zip(costs, new, strict=True)
+    pairs = zip(costs, evaluate(play.policy).row, strict=True)
     return frozen(np.array([value if cost is None else cost.factor * old[cost.place] for cost, value in pairs]))
 
 

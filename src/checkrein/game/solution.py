@@ -9,7 +9,7 @@ import numpy as np
 from checkrein.base.arrays import FloatArray
 from checkrein.game.loop import Round
 from checkrein.policies import MixturePolicy
-from checkrein.problem import Question
+from checkrein.problem import Question, Values
 
 
 class Status(StrEnum):
@@ -56,7 +56,7 @@ def mixture_of(rounds: Sequence[Round]) -> MixturePolicy:
 
 def explain(status: Status, problem: Question, final: Round, last: Round, *, tolerance: float, trouble: str) -> str:
     """Say how the run ended and what to do next; `final` is the round that the policy is of, `last` the last."""
-    against = limits_in_words(problem, final)
+    against = limits_in_words(problem, final.mixture)
     gap = f"the duality gap is {last.gap:.3g}"
     match status:
         case Status.CONVERGED:
@@ -85,9 +85,9 @@ def explain(status: Status, problem: Question, final: Round, last: Round, *, tol
             )
 
 
-def limits_in_words(problem: Question, last: Round) -> str:
-    """Return the mixture's constraints beside their limits."""
-    pairs = zip(problem.constraints, last.mixture.constraints, strict=True)
+def limits_in_words(problem: Question, values: Values) -> str:
+    """Return a policy's constraints beside their limits."""
+    pairs = zip(problem.constraints, values.constraints, strict=True)
     words = [f"{c.name} is {c.sign * value + 0.0:.6g}, {c.words} {c.limit:.6g} allowed" for c, value in pairs]
     return "; ".join(words) if words else "there are no constraints"
 

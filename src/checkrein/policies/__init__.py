@@ -5,12 +5,13 @@ from checkrein.policies.evidence import Supported, least
 from checkrein.policies.greedy import GreedyPolicy, SoftminPolicy
 from checkrein.policies.majority import MajorityPolicy, one_hot
 from checkrein.policies.mixture import MixturePolicy, load_policy, members_of, probabilities_of, save_policy
-from checkrein.policies.regularized import PermittedMask, RegularizedPolicy, written_out
+from checkrein.policies.regularized import ChoiceMask, PermittedMask, RegularizedPolicy, written_out
 from checkrein.policies.support import CountMask, EveryAction, Support
 from checkrein.policies.tabular import TabularPolicy, rows_of
 
 __all__ = [
     "BehaviorMask",
+    "ChoiceMask",
     "CountMask",
     "EveryAction",
     "GreedyPolicy",

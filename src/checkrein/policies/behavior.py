@@ -12,14 +12,18 @@ from checkrein.policies.tabular import TabularPolicy
 from checkrein.protocols import FunctionClass, Policy, QFunction
 
 
-def behavior_policy(dataset: Dataset) -> Policy:
-    """Return who wrote the log: shares of the actions in finite states, a logistic model elsewhere."""
+def behavior_policy(dataset: Dataset, *, never_left: Policy | None = None) -> Policy:
+    """Return who wrote the log: shares of the actions in finite states, a logistic model elsewhere.
+
+    never_left: what is assumed in finite states that no row begins in, where no action has evidence; None: any action
+    """
     if dataset.n_states is None:
         return BehaviorMask.estimate(dataset, 0.0)
     pair = dataset.states * dataset.n_actions + dataset.actions
     counts = np.bincount(pair, dataset.weights, dataset.n_states * dataset.n_actions)
     table = counts.reshape(dataset.n_states, dataset.n_actions)
-    table = np.where(table.any(axis=1, keepdims=True), table, 1.0)  # a state never left: any action, none has evidence
+    assumed = 1.0 if never_left is None else never_left.probabilities(np.arange(dataset.n_states))
+    table = np.where(table.any(axis=1, keepdims=True), table, assumed)
     return TabularPolicy(table / table.sum(axis=1, keepdims=True))
 
 

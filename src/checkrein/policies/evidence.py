@@ -41,6 +41,13 @@ class Supported(NamedTuple):
             worst[:, i] += (self.unsupported * steps).sum(axis=1)
         return np.asarray(worst)
 
+    def beside_fit(self, problem: Problem, policy: Policy, states: Array) -> FloatArray:
+        """(n, 1 + m) what states cost where only sums after known steps are fitted: those steps, and `at_worst`."""
+        paid = self.at_worst(problem, policy, states)
+        for i, steps in problem.known_steps(policy, states):
+            paid[:, i] += (self.probabilities * steps).sum(axis=1)
+        return paid
+
 
 def least(q: FloatArray, allowed: BoolArray, worst: float) -> FloatArray:
     """(n,) the minimum of Q (n, A) over actions with evidence; the worst where no action has any."""

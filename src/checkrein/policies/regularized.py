@@ -11,9 +11,7 @@ from checkrein.policies.penalties import Penalty
 from checkrein.policies.tabular import TabularPolicy
 from checkrein.protocols import ActionMask, PenaltyCost, Policy, QFunction
 
-Terms = tuple[
-    tuple[float, PenaltyCost], ...
-]  # costs of the policy, each with its price (negative: the more the better)
+Terms = tuple[tuple[float, PenaltyCost], ...]  # costs of the policy and their prices (below 0: the more the better)
 
 
 @storable
@@ -32,7 +30,8 @@ class RegularizedPolicy:
         """(n, A)"""  # noqa: D400, D415
         values = self.q(states)[..., 0]
         allowed = np.ones(values.shape, dtype=bool) if self.support is None else self.support.allowed(states)
-        return penalty_of(self.terms, states).answer(values, choices_of(self.terms, states, allowed))
+        choices = choices_of([cost for _, cost in self.terms], states, allowed)
+        return penalty_of(self.terms, states).answer(values, choices)
 
 
 @storable
@@ -46,9 +45,20 @@ class PermittedMask:
     def allowed(self, states: Array) -> BoolArray:
         """(n, A)"""  # noqa: D400, D415
         allowed = self.support.allowed(states)
-        for cost in self.costs:
-            allowed = allowed & cost.permitted(states)
-        return allowed
+        return allowed & _permitted(self.costs, states, allowed.shape)
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class ChoiceMask:
+    """The actions of another mask; where it has none, those that keep every cost of the policy finite."""
+
+    support: ActionMask
+    costs: tuple[PenaltyCost, ...]
+
+    def allowed(self, states: Array) -> BoolArray:
+        """(n, A)"""  # noqa: D400, D415
+        return choices_of(self.costs, states, self.support.allowed(states))
 
 
 def written_out(policy: Policy, n_states: int | None) -> Policy:
@@ -67,15 +77,16 @@ def penalty_of(terms: Terms, states: Array) -> Penalty:
     return total
 
 
-def choices_of(terms: Terms, states: Array, allowed: BoolArray) -> BoolArray:
+def choices_of(costs: Sequence[PenaltyCost], states: Array, allowed: BoolArray) -> BoolArray:
     """(n, A) what may be chosen: the allowed actions, and where there is none every action that is permitted."""
     if allowed.any(axis=1).all():
         return allowed
-    every = _permitted([cost for _, cost in terms], states, allowed.shape)
+    every = _permitted(costs, states, allowed.shape)
     return np.where(allowed.any(axis=1, keepdims=True), allowed, every | ~every.any(axis=1, keepdims=True))
 
 
 def _permitted(costs: Sequence[PenaltyCost], states: Array, shape: tuple[int, ...]) -> BoolArray:
+    """(n, A) the actions that keep every one of the costs finite."""
     every = np.ones(shape, dtype=bool)
     for cost in costs:
         every &= cost.permitted(states)

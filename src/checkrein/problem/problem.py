@@ -10,7 +10,8 @@ import numpy as np
 from checkrein.base.arrays import Array, BoolArray, FloatArray, frozen
 from checkrein.base.errors import ProblemError
 from checkrein.data.dataset import Dataset
-from checkrein.data.memory import Remembered, remember
+from checkrein.data.memory import Remembered
+from checkrein.data.remember import remember
 from checkrein.problem.constraints import AtMost
 from checkrein.problem.costs import LoggedCost, cost_of, per_action, per_row, per_step, step_range
 from checkrein.problem.question import Question

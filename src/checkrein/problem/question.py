@@ -20,6 +20,11 @@ class Values(NamedTuple):
     objective: float
     constraints: FloatArray  # (m,)
 
+    @property
+    def row(self) -> FloatArray:
+        """(1 + m,) the objective first."""
+        return np.append(self.objective, self.constraints)
+
 
 @dataclass(frozen=True, eq=False)
 class Question:

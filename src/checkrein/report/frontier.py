@@ -6,7 +6,6 @@ import numpy as np
 
 from checkrein.base.arrays import FloatArray
 from checkrein.game.solution import Status
-from checkrein.problem import Values
 from checkrein.problem.goals import Direction, Goal
 from checkrein.report.frontier_model import FrontierSummary, ShownPoint, ShownPolicy, ShownPrice, SweptCost
 from checkrein.report.model import Estimate, Repeat
@@ -65,12 +64,11 @@ def _point(found: Frontier, k: int, goals: Sequence[Goal]) -> ShownPoint:
     point = found.points[k]
     judged = found.held_out[k] if found.held_out else HeldOut(None, None, None)
     kept = point.status is not Status.INFEASIBLE
-    mine = np.array([point.values.objective, *point.values.constraints])
     certificate = judged.certificate
     return ShownPoint(
         limits={name: point.limits[name] for name in found.limits},
         status=str(point.status),
-        values=_estimates(goals, mine, judged.values, judged.standard_errors) if kept else {},
+        values=_estimates(goals, point.values.row, judged.values, judged.standard_errors) if kept else {},
         prices={
             name: ShownPrice(value=price, low=sure.low, high=sure.high, note=sure.note, bounded=sure.bounded)
             for name, price in point.multipliers.items()
@@ -104,10 +102,8 @@ def _estimates(
 
 
 def _parts(judged: Judged) -> tuple[FloatArray | None, FloatArray | None, FloatArray | None]:
-    def flat(values: Values | None) -> FloatArray | None:
-        return None if values is None else np.append(values.objective, values.constraints)
-
-    return flat(judged.learning), flat(judged.held_out), judged.standard_error
+    learning, held_out = (None if values is None else values.row for values in (judged.learning, judged.held_out))
+    return learning, held_out, judged.standard_error
 
 
 def _policies(found: Frontier, goals: Sequence[Goal]) -> list[ShownPolicy]:

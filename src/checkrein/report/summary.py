@@ -190,10 +190,6 @@ def _aimed(margins: MarginChoice, *, finite: bool) -> Aimed:
     )
 
 
-def _signed(values: Values) -> FloatArray:
-    return np.append(values.objective, values.constraints)
-
-
 def _cost_row(
     index: int, goal: Goal, problem: Question, discount: float, solution: Solution, judged: Mapping[str, Judged]
 ) -> CostRow:
@@ -219,7 +215,7 @@ def _estimate(index: int, goal: Goal, judged: Judged) -> Estimate:
     """Return one cost of one policy in the user's signs; index: of the cost, the objective's is 0."""
 
     def shown(values: Values | None) -> float | None:
-        return None if values is None else float(goal.direction.sign * _signed(values)[index]) + 0.0
+        return None if values is None else float(goal.direction.sign * values.row[index]) + 0.0
 
     error = judged.standard_error
     return Estimate(
@@ -251,7 +247,7 @@ def _trade_offs(problem: Question, goals: Sequence[Goal], rounds: Sequence[Round
 
 
 def _trace(goals: Sequence[Goal], rounds: Sequence[Round]) -> Trace:
-    mixtures = np.array([_signed(played.mixture) for played in rounds]) * [goal.direction.sign for goal in goals]
+    mixtures = np.array([played.mixture.row for played in rounds]) * [goal.direction.sign for goal in goals]
     sign = goals[0].direction.sign
     return Trace(
         round=[played.index for played in rounds],
@@ -268,7 +264,7 @@ def _trace(goals: Sequence[Goal], rounds: Sequence[Round]) -> Trace:
 
 def _members(goals: Sequence[Goal], solution: Solution) -> list[Member]:
     signs = np.array([goal.direction.sign for goal in goals])
-    values = {id(played.policy): signs * _signed(played.values) for played in solution.rounds}
+    values = {id(played.policy): signs * played.values.row for played in solution.rounds}
     found = zip(solution.policy.members, solution.policy.weights, strict=True)
     return [
         Member(

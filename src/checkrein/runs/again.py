@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from checkrein.base.arrays import FloatArray
 from checkrein.base.errors import DataError, DivergenceError, EndlessPolicyError
 from checkrein.costs import StateActionCost
 from checkrein.data.dataset import Dataset
@@ -33,7 +32,7 @@ SAME = 1e-6  # relative: what two evaluations of one policy on one log may diffe
 
 
 @dataclass(frozen=True)
-class Finished:
+class EarlierRun:
     """A finished run, as far as another question needs it."""
 
     path: Path
@@ -45,7 +44,7 @@ class Finished:
     plays: dict[str, list[Play]]  # by phase
 
     @classmethod
-    def read(cls, path: Path) -> "Finished":
+    def read(cls, path: Path) -> "EarlierRun":
         """Read a run folder."""
         folder = RunFolder(path)
         resolved, file, summary = folder.resolved(), folder.problem_file(), folder.summary()
@@ -66,7 +65,7 @@ class Asked:
     why: what the log is needed for, in words; empty: it is not
     """
 
-    run: Finished
+    run: EarlierRun
     file: ProblemFile
     text: str
     costs: tuple[Earlier | None, ...]
@@ -148,7 +147,7 @@ class Asked:
 
     def _require_same_values(self, known: Play, now: Values) -> None:
         """Raise where the log has other costs than the run saw: what it found would be worth something else."""
-        pairs = zip(names_of(self.file), self.costs, _row(known.values), _row(now), strict=True)
+        pairs = zip(names_of(self.file), self.costs, known.values.row, now.row, strict=True)
         for name, cost, was, found in pairs:
             if cost is not None and abs(was - found) > SAME * (1 + abs(was) + abs(found)):
                 raise DataError(
@@ -160,7 +159,7 @@ class Asked:
 def ask(problem: Path, run: Path) -> Asked:
     """Put a problem file to a finished run; its policies may answer it, and else the log is needed."""
     file, text = read_problem_file(problem)
-    finished = Finished.read(run)
+    finished = EarlierRun.read(run)
     require_comparable(finished.file, file, run)
     costs = earlier_costs(finished.file, file)
     new = [name for name, cost in zip(names_of(file), costs, strict=True) if cost is None]
@@ -179,7 +178,3 @@ def ask(problem: Path, run: Path) -> Asked:
     found = answer(question, asked.plays(), tolerance=file.learn.tolerance)
     why = "" if found.status is Status.CONVERGED else found.explanation.removesuffix(".")
     return replace(asked, constraints=constraints, goals=goals, solution=found, why=why)
-
-
-def _row(values: Values) -> FloatArray:
-    return np.append(values.objective, values.constraints)

@@ -2,16 +2,15 @@
 
 import numpy as np
 
-from checkrein.base.errors import DivergenceError, EndlessPolicyError
+from checkrein.base.errors import DivergenceError, EndlessPolicyError, ProblemError
 from checkrein.best_response import FQI
 from checkrein.certification.bounds import BootstrapFQE
 from checkrein.evaluation import FQE
-from checkrein.policies import behavior_policy
 from checkrein.problem import Problem, Values
 from checkrein.protocols import Policy
 from checkrein.report.summary import BEHAVIOR, LEARNED, SINGLE_POLICY, UNCONSTRAINED, Judged
 from checkrein.runs.players import Players, functions_of
-from checkrein.runs.prepare import Prepared
+from checkrein.runs.prepare import Prepared, behavior_of
 
 
 def compare(
@@ -31,7 +30,7 @@ def compare(
 def references(prepared: Prepared, players: Players, trouble: list[str]) -> dict[str, Judged]:
     """Value behavior and what could be reached without limits."""
     compared = {
-        BEHAVIOR: behavior_policy(prepared.problem.transitions),
+        BEHAVIOR: behavior_of(prepared.problem),
         UNCONSTRAINED: _unconstrained(prepared, players.best_response, trouble),
     }
     return {
@@ -57,7 +56,7 @@ def judge(prepared: Prepared, policy: Policy, evaluate: FQE, trouble: list[str])
     def value(where: Problem | None) -> Values | None:
         try:
             return None if where is None else evaluate(where, policy, rng=np.random.default_rng(seed))
-        except (DivergenceError, EndlessPolicyError) as reason:
+        except (DivergenceError, EndlessPolicyError, ProblemError) as reason:  # a divergence may be infinite there
             trouble.append(f"a policy could not be valued on one part of the log: {reason}")
             return None
 

@@ -1,18 +1,18 @@
 """A finished run as the theorems see it: how large its values can be, how many rows and rounds it had, its log."""
 
 import ast
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from checkrein.base.errors import DataError, StorageError
+from checkrein.base.errors import DataError, ProblemError, StorageError
 from checkrein.certification.looks import log_key
 from checkrein.data.dataset import Dataset
+from checkrein.data.encoding import Encoding
 from checkrein.data.split import split_episodes
-from checkrein.game.checkpoint import SETTINGS
+from checkrein.game.checkpoint import SETTINGS, read_settings
 from checkrein.policies import members_of, probabilities_of
 from checkrein.problem import AtMost
 from checkrein.protocols import Policy
@@ -119,30 +119,44 @@ def open_run(path: Path, data: str | None = None) -> FinishedRun:
     """Read a run folder, and the log that it learned from: as given, or where the problem file says, if it is there."""
     folder = RunFolder(path)
     resolved, summary, file = folder.resolved(), folder.summary(), folder.problem_file()
+    encoding = folder.encoding()
+    steps = _step_costs(summary, resolved.constraints, encoding)
     if data is not None:
         file = with_path(file, data)
     dataset = None
     if data is not None or not missing(file, Path()):
-        dataset = read(file, Path(), folder.encoding()).dataset
+        dataset = read(file, Path(), encoding).dataset
         if resolved.log is not None and log_key(dataset) != resolved.log:
             raise DataError(f"{file.data.path} is not the log that {path} learned from: pass --data with its path")
     discount = file.learn.discount
-    encoding = folder.encoding()
     inputs = None
     if encoding is not None:
         inputs = len(encoding.features if encoding.combinations is None else encoding.combinations)
     logged = None if dataset is None else _logged(dataset, file.learn, folder.policy())
-    steps = [max(abs(cost.lowest), abs(cost.highest)) for cost in summary.card.behavior]
     return FinishedRun(
         file=file,
         summary=summary,
         constraints=resolved.constraints,
-        multipliers=_multipliers(path / SETTINGS, len(resolved.constraints)),
+        multipliers=_multipliers(path, len(resolved.constraints)),
         horizon=float(summary.card.longest) if discount == 1 else 1 / (1 - discount),
-        step_costs=tuple(steps),
+        step_costs=steps,
         logged=logged,
         n_inputs=inputs if logged is None else logged.n_inputs,
     )
+
+
+def _step_costs(summary: Summary, constraints: tuple[AtMost, ...], encoding: Encoding | None) -> tuple[float, ...]:
+    """Return the largest |cost| of a logged step, the objective's first; raise where a cost is none of single steps."""
+    largest = {cost.cost: max(abs(cost.lowest), abs(cost.highest)) for cost in summary.card.behavior}
+    names = [summary.costs[0].name, *(c.name for c in constraints)]
+    lacking = [name for name in names if name not in largest]
+    if lacking or (encoding is not None and encoding.memory is not None):
+        which = ", ".join(lacking) or "some"
+        raise ProblemError(
+            f"the theorems are about costs that the log shows step by step, but {which} rest on the policy itself or "
+            "on what happened before: they say nothing of this run"
+        )
+    return tuple(largest[name] for name in names)
 
 
 def _logged(dataset: Dataset, learn: Learn, policy: Policy) -> Logged:
@@ -179,10 +193,10 @@ def _coefficient(rows: Dataset, discount: float, policy: np.ndarray | None = Non
 def _multipliers(path: Path, n_constraints: int) -> Multipliers:
     """Read from a run's settings who played the multipliers, and within which bound."""
     try:
-        name, _, rest = json.loads(path.read_text(encoding="utf-8"))["learner"].partition("(")
+        name, _, rest = read_settings(path)["learner"].partition("(")
         call = ast.parse(f"settings({rest}", mode="eval").body
         settings = {word.arg: ast.literal_eval(word.value) for word in getattr(call, "keywords", [])}
         bound, scales = float(settings["bound"]), settings.get("scales") or (1.0,) * n_constraints
-    except (OSError, AttributeError, KeyError, TypeError, ValueError, SyntaxError) as reason:
-        raise StorageError(f"{path} does not say within which bound the multipliers lay: {reason}") from None
+    except (AttributeError, KeyError, TypeError, ValueError, SyntaxError) as reason:
+        raise StorageError(f"{path / SETTINGS} does not say within which bound the multipliers lay: {reason}") from None
     return Multipliers(name, bound, tuple(scales))

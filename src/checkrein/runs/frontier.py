@@ -23,7 +23,7 @@ from checkrein.runs.method import method_for
 from checkrein.runs.players import functions_of, players_for, support_of
 from checkrein.runs.prepare import Prepared
 from checkrein.runs.replay import Replay
-from checkrein.selection.frontier import Frontier, frontier, judge_points
+from checkrein.selection.frontier import Frontier, frontier, judge_points, require_sweep
 
 Swept = Mapping[str, tuple[float, float] | None]  # constraint -> its first and last limit; None: a range by default
 
@@ -47,7 +47,7 @@ def trace_frontier(
     certified: False leaves the held-out part to estimates, which are no look
     tell: told what is under way
     """
-    sweep = require_sweep(prepared, swept, points)
+    sweep = sweep_of(prepared, swept, points)
     learn, problem = prepared.file.learn, prepared.problem
     trouble: list[str] = []
     chosen = margins_for(prepared, trouble, tell) if certified else None
@@ -98,21 +98,15 @@ def trace_frontier(
     return found, summary
 
 
-def require_sweep(prepared: Prepared, swept: Swept, points: int) -> dict[str, list[float] | int]:
+def sweep_of(prepared: Prepared, swept: Swept, points: int) -> dict[str, list[float] | int]:
     """Return the limits to sweep, or say what is wrong with what was asked for."""
-    names = [c.name for c in prepared.problem.constraints]
     for name, ends in swept.items():
-        if name not in names:
-            there = f"it has {', '.join(map(repr, names))}" if names else "it has none"
-            raise ArgumentError(f"the problem file has no constraint called {name!r}: {there}")
         if ends is not None and not ends[0] < ends[1]:
             raise ArgumentError(f"the limits of {name} go from {ends[0]:g} to {ends[1]:g}: give the smaller one first")
-    if not 1 <= len(swept) <= 2:
-        raise ArgumentError(f"{len(swept)} limits are to be swept: give one, or two for a grid")
     each = points if len(swept) == 1 else max(2, round(points**0.5))
-    if each < 2:
-        raise ArgumentError(f"{points} points make no frontier: ask for at least 2")
-    return {name: each if ends is None else np.linspace(*ends, each).tolist() for name, ends in swept.items()}
+    sweep = {name: each if ends is None else np.linspace(*ends, each).tolist() for name, ends in swept.items()}
+    require_sweep(prepared.problem, sweep)
+    return sweep
 
 
 def _judged(

@@ -9,6 +9,7 @@ import numpy as np
 from checkrein.base.arrays import FloatArray
 from checkrein.base.errors import DataError
 from checkrein.costs import StateActionCost
+from checkrein.costs.references import BEHAVIOR, reference_of
 from checkrein.data.dataset import Dataset
 from checkrein.data.split import split_episodes
 from checkrein.logs.card import DataCard
@@ -17,7 +18,7 @@ from checkrein.logs.table import Reading
 from checkrein.policies import behavior_policy
 from checkrein.problem import AtLeast, AtMost, Problem, Values
 from checkrein.problem.goals import Direction, Goal, Unit
-from checkrein.protocols import Cost
+from checkrein.protocols import Cost, Policy
 from checkrein.runs.players import evaluator_of, functions_of
 from checkrein.runs.problem_file import Learn, ProblemFile, read_problem_file
 from checkrein.runs.reading import cost_of, folder_of, objective_of, read
@@ -107,8 +108,16 @@ def _behavior(learn: Learn, problem: Problem) -> Values:
 
     A plain mean of the logged sums stops where episodes were cut off, which policies do not.
     """
-    policy = behavior_policy(problem.transitions)
-    return evaluator_of(functions_of(learn))(problem, policy, rng=np.random.default_rng(learn.seed))
+    return evaluator_of(functions_of(learn))(problem, behavior_of(problem), rng=np.random.default_rng(learn.seed))
+
+
+def behavior_of(problem: Problem) -> Policy:
+    """Return who wrote the log, over a problem's states: what only cut-off rows begin in, or only another past, too.
+
+    So its divergence from "behavior", which all rows and the log's own states estimate, is finite.
+    """
+    finite = problem.dataset.n_states is not None
+    return behavior_policy(problem.transitions, never_left=reference_of(BEHAVIOR, problem.dataset) if finite else None)
 
 
 def _leaks(file: ProblemFile) -> list[str]:

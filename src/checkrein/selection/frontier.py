@@ -68,7 +68,7 @@ class Frontier:
         non_dominated: no other is as good in every cost and better in one
         coverage: it is the best for some weights of the costs, of the objective and all constraints
         """
-        costs = np.array([[one.values.objective, *one.values.constraints] for one in self.rounds])
+        costs = np.array([one.values.row for one in self.rounds])
         _, first = np.unique(np.round(costs, 12), axis=0, return_index=True)
         kept = costs[np.sort(first)]
         columns = dict(zip(self.problem.value_names, (kept * self._signs).T, strict=True))
@@ -83,7 +83,7 @@ class Frontier:
     def _row(self, k: int) -> dict[str, Any]:
         point, names = self.points[k], self.problem.value_names
         kept = point.status is not Status.INFEASIBLE
-        values = self._signs * [point.values.objective, *point.values.constraints] + 0.0
+        values = self._signs * point.values.row + 0.0
         row: dict[str, Any] = {f"limit of {name}": point.limits[name] for name in self.limits}
         row["status"] = str(point.status)
         row |= {name: float(value) if kept else None for name, value in zip(names, values, strict=True)}
@@ -134,7 +134,7 @@ def frontier(
         certified against its own limits, all points together: each may err with an equal share of 1 - confidence
     method, look: as in `certify`
     """
-    _require(problem, sweep, margins or {})
+    require_sweep(problem, sweep, margins)
     players = Players(best_response, evaluator, learner, seed)
     game = Sweep(problem, players, tolerance=tolerance, max_rounds=max_rounds, known=known, on_round=on_round)
     limits = {name: _limits(game, name, asked, (margins or {}).get(name, 0.0)) for name, asked in sweep.items()}
@@ -203,9 +203,12 @@ def _limits(game: Sweep, name: str, asked: Sequence[float] | int, margin: float)
     return tuple(sorted(float(sign * limit) for limit in np.linspace(low, high, asked) + margin))
 
 
-def _require(problem: Problem, swept: Mapping[str, Sequence[float] | int], margins: Mapping[str, float]) -> None:
+def require_sweep(
+    problem: Problem, swept: Mapping[str, Sequence[float] | int], margins: Mapping[str, float] | None = None
+) -> None:
+    """Raise unless the limits to sweep, and margins, are such that `frontier` can do with them."""
     names = [c.name for c in problem.constraints]
-    for name in (*swept, *margins):
+    for name in (*swept, *(margins or {})):
         if name not in names:
             there = f"there are {', '.join(names)}" if names else "the problem has none"
             raise ArgumentError(f"no constraint is called {name!r}: {there}")

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from checkrein.base.arrays import BoolArray, FloatArray, IntArray
+from checkrein.base.arrays import BoolArray, FloatArray
 from checkrein.base.errors import DivergenceError, EndlessPolicyError, ProblemError
 from checkrein.bellman.termination import with_ends
 from checkrein.evaluation import FQE, LSTDQ
 from checkrein.game.derandomise.single import DETERMINISTIC, MET, Derandomised, best_place, derandomised
-from checkrein.game.derandomise.switches import Switches, TabularModel
+from checkrein.game.derandomise.switches import EmpiricalMDP, Switches
 from checkrein.game.solution import Solution
 from checkrein.policies import MajorityPolicy, Support, TabularPolicy, members_of, one_hot
 from checkrein.problem import Problem, Values
@@ -101,16 +101,12 @@ def _searched(
     for start in starts:
         try:
             evidence = with_ends(problem, TabularPolicy(start), support.of(problem))
-            model = TabularModel.of(problem, evidence, candidates)
+            model = EmpiricalMDP.of(problem, evidence, candidates)
             begun = Switches.of(model, start.argmax(axis=1))
         except (EndlessPolicyError, np.linalg.LinAlgError):
             continue
         end = local_search(begun, candidates, problem.limits, tolerance=tolerance)
-        yield TabularPolicy(_written_out(end.actions, candidates.shape[1])), Values(end.values[0], end.values[1:])
-
-
-def _written_out(actions: IntArray, n_actions: int) -> FloatArray:
-    return np.asarray(actions[:, None] == np.arange(n_actions), dtype=np.float64)
+        yield TabularPolicy(np.eye(candidates.shape[1])[end.actions]), Values(end.values[0], end.values[1:])
 
 
 def _taken(tables: Sequence[FloatArray]) -> BoolArray:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from checkrein.game.solution import Solution
+from checkrein.game.solution import Solution, limits_in_words
 from checkrein.problem import Question, Values
 from checkrein.protocols import Policy
 
@@ -92,9 +92,7 @@ def derandomised(
 
 
 def _against(problem: Question, solution: Solution, values: Values, price: float) -> str:
-    pairs = zip(problem.constraints, values.constraints, strict=True)
-    limits = "; ".join(f"{c.name} is {c.sign * v + 0.0:.6g}, {c.words} {c.limit:.6g} allowed" for c, v in pairs)
-    text = f": {limits or 'there are none'}."
+    text = f": {limits_in_words(problem, values)}."
     if problem.objective_name is None:
         return text
     more = "more" if price >= 0 else "less"

@@ -17,7 +17,7 @@ ENDLESS = 1e-12  # of the expected visits: a switch that leaves less chance of e
 
 
 @dataclass(frozen=True, eq=False)
-class TabularModel:
+class EmpiricalMDP:
     """The empirical MDP of a problem over finite states; what has no evidence ends, at the worst that may come."""
 
     costs: FloatArray  # (S, A, k) signed, the objective first
@@ -27,7 +27,7 @@ class TabularModel:
     initial: FloatArray  # (S,)
 
     @classmethod
-    def of(cls, problem: Problem, evidence: ActionMask, candidates: BoolArray) -> "TabularModel":
+    def of(cls, problem: Problem, evidence: ActionMask, candidates: BoolArray) -> "EmpiricalMDP":
         """Gather it from a problem's transitions.
 
         candidates: (S, A) the actions that will be asked for: costs of the policy itself are those of taking them
@@ -67,12 +67,12 @@ class Switches:
     action less how often it would be with the new.
     """
 
-    model: TabularModel
+    model: EmpiricalMDP
     actions: IntArray  # (S,)
     visits: FloatArray  # (S, S) the inverse of I - P: expected (discounted) visits to each state, from each
 
     @classmethod
-    def of(cls, model: TabularModel, actions: IntArray) -> "Switches":
+    def of(cls, model: EmpiricalMDP, actions: IntArray) -> "Switches":
         """Solve for the visits; raises LinAlgError where the policy circles for ever."""
         visits = np.linalg.inv(np.eye(len(actions)) - model.moves_of(actions))
         return cls(model, actions, np.asarray(visits, dtype=np.float64))
