@@ -1,13 +1,13 @@
 """Memory: the part of an episode's past that joins its states, for costs that must remember it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from checkrein.base.arrays import Array, BoolArray, IntArray, frozen
-from checkrein.base.errors import DataError
+from checkrein.base.errors import DataError, ProblemError
 from checkrein.base.storage import storable
 
 NONE = -1  # the previous action of an episode's first row
@@ -83,6 +83,20 @@ class Memory:
             done = self.happened(states, event).tolist()
             words = [f"{w}, {event} before" if yes else w for w, yes in zip(words, done, strict=True)]
         return tuple(words)
+
+
+def together(asked: Iterable[Remembered]) -> Remembered:
+    """Return what several costs ask to remember; raise where they mean different events by one name."""
+    previous, events = False, dict[str, BoolArray]()
+    for one in asked:
+        previous = previous or one.previous
+        for name, rows in one.events.items():
+            if not np.array_equal(events.setdefault(name, rows), rows):
+                raise ProblemError(
+                    f"two events are called {name!r}, but happen in different rows: tell them apart, "
+                    "EverEntered(condition, name=...)"
+                )
+    return Remembered(previous, events)
 
 
 def remember(dataset: Any, wanted: Remembered) -> Any:

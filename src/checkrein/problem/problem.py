@@ -10,7 +10,7 @@ import numpy as np
 from checkrein.base.arrays import Array, BoolArray, FloatArray, frozen
 from checkrein.base.errors import ProblemError
 from checkrein.data.dataset import Dataset
-from checkrein.data.memory import Remembered, remember
+from checkrein.data.memory import remember, together
 from checkrein.problem.constraints import AtMost
 from checkrein.problem.costs import LoggedCost, cost_of, per_action, per_row, per_step, step_range
 from checkrein.problem.question import Question
@@ -40,8 +40,7 @@ class Problem(Question):
     def _resolve(self) -> None:
         """Let the past that costs remember join the states, and let costs ask the log what they must know."""
         asked = [cost.remembered(self.dataset) for cost in self._given if isinstance(cost, MemoryCost)]
-        wanted = Remembered(any(a.previous for a in asked), {k: v for a in asked for k, v in a.events.items()})
-        dataset = remember(self.dataset, wanted)
+        dataset = remember(self.dataset, together(asked))
         object.__setattr__(self, "dataset", dataset)
         if isinstance(self.objective, DeferredCost):
             object.__setattr__(self, "objective", self.objective.resolved(dataset))
