@@ -22,7 +22,18 @@ def backup_for(problem: Problem, multipliers: FloatArray, support: ActionMask) -
     if costs:
         support = problem.once(("permitted", support), lambda: _permitted(problem, support))
     terms = problem.priced_penalties(multipliers)
+    if len(terms) < len(costs) and problem.once(("unseen", support), lambda: _forbids_unseen(problem, support)):
+        priced = [cost for _, cost in terms]  # a cost without a price still forbids, also where nothing is supported
+        terms += tuple((0.0, cost) for cost in costs if all(cost is not one for one in priced))
     return Regularized(support, worst, terms) if terms else Greedy(support, worst)
+
+
+def _forbids_unseen(problem: Problem, support: ActionMask) -> bool:
+    """Say whether a cost of the policy is infinite for some action where no action is supported."""
+    log = problem.dataset
+    every = [log.next_states, log.initial_states] if log.n_states is None else [np.arange(log.n_states)]
+    unseen = [states[~support.allowed(states).any(axis=1)] for states in every]
+    return not all(cost.permitted(states).all() for cost in problem.penalty_costs for states in unseen)
 
 
 def _permitted(problem: Problem, support: ActionMask) -> ActionMask:
