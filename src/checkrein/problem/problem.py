@@ -270,11 +270,10 @@ class Problem(Question):
     def _steps_after(self) -> float:
         """How many discounted steps may follow a first one: none where every logged episode has a single row."""
         log = self.dataset
-        ended = log.episodes is not None and not log.truncated.any()
-        if self.discount == 1 or ended:
-            rest = log.longest_episode() - 1
-            return rest if self.discount == 1 else self.discount * (1 - self.discount**rest) / (1 - self.discount)
-        return self.discount / (1 - self.discount)
+        if self.discount == 1:
+            return log.longest_episode() - 1
+        single = log.episodes is not None and not log.truncated.any() and log.longest_episode() == 1
+        return 0.0 if single else self.discount / (1 - self.discount)
 
 
 def _resolved(constraint: AtMost, dataset: Dataset) -> AtMost:
