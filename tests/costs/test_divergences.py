@@ -12,6 +12,7 @@ from checkrein import (
     AtLeast,
     AtMost,
     CuttingPlane,
+    Dataset,
     Entropy,
     ExponentiatedGradient,
     KLDivergence,
@@ -187,3 +188,18 @@ def test_linear_classes_answer_softly_too():
     _, tables = solved(mdp, limit)
     _, linear = solved(mdp, limit, players=players)
     assert linear.values == pytest.approx(tables.values, abs=1e-5)
+
+
+@pytest.mark.parametrize("best_response", [FQI(Tabular()), LSPI(Tabular())])
+def test_a_reference_with_zeros_is_kept_to_where_nothing_was_logged_though_its_divergence_has_no_price(best_response):
+    """State 1 is reached and never left; the reference never takes the first action there."""
+    log = Dataset.from_arrays(
+        states=[0, 0], actions=[0, 1], next_states=[1, 1], terminals=[False, False], episodes=[0, 1],
+        costs={"c": [1.0, 2.0]}, n_states=2, n_actions=2,
+    )  # fmt: skip
+    reference = TabularPolicy(np.array([[0.5, 0.5], [0.0, 1.0]]))
+    problem = Problem(log, objective="c", constraints=[AtMost(KLDivergence(reference), 9.0)], discount=0.9)
+    rng = np.random.default_rng(0)
+    policy = best_response(problem, np.zeros(1), rng=rng)
+    assert policy.probabilities(np.arange(2)) == pytest.approx(np.array([[1.0, 0.0], [0.0, 1.0]]))
+    assert np.isfinite(FQE(Tabular())(problem, policy, rng=rng).constraints).all()

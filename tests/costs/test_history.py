@@ -25,7 +25,7 @@ from checkrein import (
     solve,
 )
 from checkrein.base import storage
-from checkrein.base.errors import DataError
+from checkrein.base.errors import DataError, ProblemError
 from checkrein.costs import OwnStates
 from problems import PLAYERS, random_log, random_mdp
 
@@ -256,3 +256,17 @@ def test_a_divergence_stays_finite_where_only_another_past_was_logged_whatever_i
     problem = Problem(log, objective="c", constraints=limits, discount=0.9)
     policy = FQI(Tabular())(problem, np.full(2, price), rng=np.random.default_rng(0))
     assert np.isfinite(FQE(Tabular())(problem, policy, rng=np.random.default_rng(0)).row).all()
+
+
+def test_two_events_of_one_name_are_refused():
+    log = random_log(9, episodes=30)
+    one, other = EverEntered(lambda states: states == 1), EverEntered(lambda states: states == 2)
+    limits = [AtMost(one, 1.0, name="one"), AtMost(other, 1.0, name="other")]
+    with pytest.raises(ProblemError, match="two events are called '<lambda>', but happen in different rows"):
+        Problem(log, objective="c", constraints=limits, discount=0.9)
+    same = Problem(log, objective=one, constraints=limits[:1], discount=0.9)
+    joined = same.signed_costs(same.dataset)
+    assert joined[:, 0] == pytest.approx(joined[:, 1])
+    assert Problem(same.dataset, objective=one, constraints=[], discount=0.9).dataset is same.dataset
+    with pytest.raises(ProblemError, match="hold another event that is called '<lambda>'"):
+        Problem(same.dataset, objective="c", constraints=limits[1:], discount=0.9)

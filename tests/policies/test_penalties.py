@@ -81,3 +81,13 @@ def test_without_a_price_the_answer_is_the_greedy_one(price):
     penalty = Penalty(1.0, -np.log(rng.dirichlet(np.ones(4), 6))).times(price)
     assert (penalty.answer(q, every).argmax(axis=1) == q.argmin(axis=1)).all()
     assert penalty.answer(q, every).max(axis=1) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("entropic", "weight"), [(1e-300, 0.3), (1e-18, 0.3), (1e-6, 1e8), (1.0, 1e8)])
+def test_a_temperature_below_the_rounding_of_other_prices_leaves_the_answer_without_it(entropic, weight):
+    rng = np.random.default_rng(0)
+    q, reference = 10 * rng.normal(size=(50, 4)), rng.dirichlet(np.ones(4), 50)
+    penalty = Penalty(entropic, 0.0, ((weight, reference),))
+    without = penalty._replace(entropic=0.0).answer(q, np.ones(q.shape, dtype=bool))
+    found = penalty.answer(q, np.ones(q.shape, dtype=bool))
+    assert (paid(penalty, q, found) <= paid(penalty, q, without) + 1e-6).all()

@@ -113,8 +113,8 @@ class KLDivergence(_Referring):
         )
 
     def step_range(self, dataset: Dataset) -> tuple[float, float]:
-        """From 0 to the divergence of always taking the action that the reference takes least."""
-        reference = self.of_reference(dataset.states)
+        """From 0 to the divergence of always taking the action that the reference takes least, in any finite state."""
+        reference = self.of_reference(np.arange(dataset.n_states) if dataset.n_states is not None else dataset.states)
         return 0.0, float(-np.log(reference[reference > 0].min()))
 
     def penalty(self, states: Array) -> Penalty:

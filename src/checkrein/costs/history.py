@@ -102,7 +102,7 @@ class EverEntered:
     def remembered(self, dataset: Dataset) -> Remembered:
         """Ask for whether it has happened."""
         if dataset.memory is not None and self.name in dataset.memory.events:
-            return Remembered(events={self.name: np.zeros(len(dataset), dtype=bool)})  # it is there already
+            return Remembered(events={self.name: self._recalled(dataset, dataset.memory)})  # it is there already
         return Remembered(events={self.name: self._happening(dataset)})
 
     def resolved(self, dataset: Dataset) -> "EverEntered":
@@ -139,6 +139,19 @@ class EverEntered:
     def unpacked(cls, fields: dict[str, object]) -> "EverEntered":
         """Make it of its fields."""
         return cls(**fields)  # type: ignore[arg-type]
+
+    def _recalled(self, dataset: Dataset, memory: Memory) -> BoolArray:
+        """(n,) rows after which it has happened, as the states say; raise where the condition says something else."""
+        after = memory.happened(dataset.next_states, self.name)
+        known = self.condition in dataset.cost_names if isinstance(self.condition, str) else self.condition is not None
+        if known:
+            own = replace(dataset, states=memory.own(dataset.states), next_states=memory.own(dataset.next_states))
+            if not np.array_equal(after, memory.happened(dataset.states, self.name) | self._happening(own)):
+                raise ProblemError(
+                    f"the states of this dataset hold another event that is called {self.name!r}: give this one a name "
+                    "of its own, EverEntered(condition, name=...), and state the problem on the log itself"
+                )
+        return after
 
     def _happening(self, dataset: Dataset) -> BoolArray:
         """(n,) whether the condition is met in a row, or where it leads."""

@@ -1,13 +1,28 @@
 """remember: a log whose states hold what must be remembered of the past."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 
 from checkrein.base.arrays import BoolArray, IntArray, frozen
-from checkrein.base.errors import DataError
+from checkrein.base.errors import DataError, ProblemError
 from checkrein.data.dataset import Dataset
 from checkrein.data.memory import NONE, Memory, Remembered
+
+
+def together(asked: Iterable[Remembered]) -> Remembered:
+    """Return what several costs ask to remember; raise where they mean different events by one name."""
+    previous, events = False, dict[str, BoolArray]()
+    for one in asked:
+        previous = previous or one.previous
+        for name, rows in one.events.items():
+            if not np.array_equal(events.setdefault(name, rows), rows):
+                raise ProblemError(
+                    f"two events are called {name!r}, but happen in different rows: tell them apart, "
+                    "EverEntered(condition, name=...)"
+                )
+    return Remembered(previous, events)
 
 
 def remember(dataset: Dataset, wanted: Remembered) -> Dataset:

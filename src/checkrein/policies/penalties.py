@@ -120,21 +120,24 @@ def _balanced(worth: FloatArray, temperature: float, references: FloatArray, ste
     shifts = [total, *(total - 2 * np.cumsum(steps, axis=0))]
     ceilings = [*references, np.full_like(worth, np.inf)]
     least, most = worth.min(axis=1), float(total.max())
-    high = least + most + temperature
-    low = least - most + temperature - temperature * np.log(n_actions)
+    rounding = 8 * np.finfo(np.float64).eps * (np.abs(least) + most)  # of the exponents' numerators
+    high = least + most + temperature + rounding
+    low = least - most + temperature - temperature * np.log(n_actions) - rounding
 
     def raised(level: FloatArray) -> FloatArray:
         pieces = []
         for shift, ceiling in zip(shifts, ceilings, strict=True):
-            exponent = (level[:, None] - worth + shift) / temperature - 1
-            pieces.append(np.minimum(np.exp(np.minimum(exponent, 1.0)), ceiling))
+            exponent = np.minimum((level[:, None] - worth + shift), 2 * temperature) / temperature - 1
+            pieces.append(np.minimum(np.exp(exponent), ceiling))
         return np.asarray(np.max(pieces, axis=0))
 
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
         enough = raised(middle).sum(axis=1) >= 1
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    found = raised(high)
+    found, above = raised(low), raised(high)  # next to each other, yet far apart where the temperature is tiny
+    gap = (above - found).sum(axis=1, keepdims=True)
+    found = found + (above - found) * np.clip((1 - found.sum(axis=1, keepdims=True)) / np.where(gap > 0, gap, 1), 0, 1)
     return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 

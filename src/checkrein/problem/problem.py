@@ -10,8 +10,7 @@ import numpy as np
 from checkrein.base.arrays import Array, BoolArray, FloatArray, frozen
 from checkrein.base.errors import ProblemError
 from checkrein.data.dataset import Dataset
-from checkrein.data.memory import Remembered
-from checkrein.data.remember import remember
+from checkrein.data.remember import remember, together
 from checkrein.problem.constraints import AtMost
 from checkrein.problem.costs import LoggedCost, cost_of, per_action, per_row, per_step, step_range
 from checkrein.problem.question import Question
@@ -41,8 +40,7 @@ class Problem(Question):
     def _resolve(self) -> None:
         """Let the past that costs remember join the states, and let costs ask the log what they must know."""
         asked = [cost.remembered(self.dataset) for cost in self._given if isinstance(cost, MemoryCost)]
-        wanted = Remembered(any(a.previous for a in asked), {k: v for a in asked for k, v in a.events.items()})
-        dataset = remember(self.dataset, wanted)
+        dataset = remember(self.dataset, together(asked))
         object.__setattr__(self, "dataset", dataset)
         if isinstance(self.objective, DeferredCost):
             object.__setattr__(self, "objective", self.objective.resolved(dataset))
@@ -272,11 +270,10 @@ class Problem(Question):
     def _steps_after(self) -> float:
         """How many discounted steps may follow a first one: none where every logged episode has a single row."""
         log = self.dataset
-        ended = log.episodes is not None and not log.truncated.any()
-        if self.discount == 1 or ended:
-            rest = log.longest_episode() - 1
-            return rest if self.discount == 1 else self.discount * (1 - self.discount**rest) / (1 - self.discount)
-        return self.discount / (1 - self.discount)
+        if self.discount == 1:
+            return log.longest_episode() - 1
+        single = log.episodes is not None and not log.truncated.any() and log.longest_episode() == 1
+        return 0.0 if single else self.discount / (1 - self.discount)
 
 
 def _resolved(constraint: AtMost, dataset: Dataset) -> AtMost:
