@@ -2,11 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 
 import checkrein
 from checkrein import StateActionCost
 from checkrein.base.errors import DataError
+from checkrein.runs.finished import open_run
 from checkrein.runs.folder import RunFolder
 from cli.commands import checkrein_command
 
@@ -134,3 +136,24 @@ def test_a_mistake_in_a_kind_is_named(run, wrong, words):
     done = checkrein_command("inspect", file)
     assert done.code == 2
     assert words in done.err
+
+
+def test_the_theorems_know_how_large_costs_of_the_policy_can_be(run):
+    folder, _ = run
+    found = open_run(folder / "run", str(folder / "icu.csv"))
+    names = [constraint.name for constraint in found.constraints]
+    known, distance, changes, alarm = (found.constraint_bound(place) for place in range(len(names)))
+    assert names == ["vasopressor hours", "distance", "changes", "alarm"]
+    assert (known, changes, alarm) == (pytest.approx(50), pytest.approx(50), 1)  # 1 a step at the most; paid once
+    least = np.exp(-distance / 50)  # what behavior does least: an action of a state with what came before
+    assert 0 < least < 0.1
+    done = checkrein_command("bounds", "run", folder / "run", "--data", folder / "icu.csv")
+    assert done.code == 0, done.err
+
+
+def test_without_the_log_the_theorems_ask_for_it(run, tmp_path, monkeypatch):
+    folder, _ = run
+    monkeypatch.chdir(tmp_path)
+    done = checkrein_command("bounds", "run", folder / "run")
+    assert done.code == 2
+    assert "pass --data" in done.err

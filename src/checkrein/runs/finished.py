@@ -14,11 +14,12 @@ from checkrein.data.dataset import Dataset
 from checkrein.data.split import split_episodes
 from checkrein.game.checkpoint import SETTINGS
 from checkrein.policies import members_of, probabilities_of
-from checkrein.problem import AtMost
+from checkrein.problem import AtMost, Problem
+from checkrein.problem.costs import cost_of, step_range
 from checkrein.protocols import Policy
 from checkrein.report.model import LEARNED, CostRow, Summary
 from checkrein.runs.dimensions import dimension_of
-from checkrein.runs.folder import RunFolder
+from checkrein.runs.folder import Resolved, RunFolder
 from checkrein.runs.players import LOOKAHEAD, functions_of
 from checkrein.runs.problem_file import Learn, ProblemFile
 from checkrein.runs.reading import missing, read, with_path
@@ -131,18 +132,41 @@ def open_run(path: Path, data: str | None = None) -> FinishedRun:
     inputs = None
     if encoding is not None:
         inputs = len(encoding.features if encoding.combinations is None else encoding.combinations)
-    logged = None if dataset is None else _logged(dataset, file.learn, folder.policy())
-    steps = [max(abs(cost.lowest), abs(cost.highest)) for cost in summary.card.behavior]
+    problem = None
+    if dataset is not None:
+        problem = Problem(dataset, objective=resolved.objective, constraints=resolved.constraints, discount=discount)
+    logged = None if problem is None else _logged(problem.dataset, file.learn, folder.policy())
     return FinishedRun(
         file=file,
         summary=summary,
-        constraints=resolved.constraints,
+        constraints=resolved.constraints if problem is None else problem.constraints,
         multipliers=_multipliers(path / SETTINGS, len(resolved.constraints)),
         horizon=float(summary.card.longest) if discount == 1 else 1 / (1 - discount),
-        step_costs=tuple(steps),
+        step_costs=_step_costs(resolved, summary, problem),
         logged=logged,
         n_inputs=inputs if logged is None else logged.n_inputs,
     )
+
+
+def _step_costs(resolved: Resolved, summary: Summary, problem: Problem | None) -> tuple[float, ...]:
+    """Return the largest |cost| of a step of the objective, then of each constraint: by the data card, or by the log.
+
+    The card knows the costs that were logged, not those of the policy itself.
+    """
+    card = {cost.cost: max(abs(cost.lowest), abs(cost.highest)) for cost in summary.card.behavior}
+    found = [card[resolved.objective]]
+    for place, constraint in enumerate(resolved.constraints):
+        if constraint.name in card:
+            found.append(card[constraint.name])
+        elif problem is None:
+            raise DataError(
+                f"how large {constraint.name} can be is not known without the log, which is not here: pass --data with "
+                "its path"
+            )
+        else:
+            cost = cost_of(problem.constraints[place].cost, problem.dataset)
+            found.append(max(abs(end) for end in step_range(cost, problem.dataset, None)))
+    return tuple(found)
 
 
 def _logged(dataset: Dataset, learn: Learn, policy: Policy) -> Logged:
