@@ -49,7 +49,7 @@ def comparisons(run: FinishedRun) -> list[Comparison]:
 
 def remarks(run: FinishedRun) -> list[str]:
     """Say in sentences what the numbers rest on."""
-    scaled = "" if set(run.multipliers.scales) <= {1.0} else ", each constraint measured by its usual variation"
+    scaled = "" if set(run.multipliers.scales) <= {1.0} else ", after dividing each constraint by its usual variation"
     said = [f"The multipliers lay within {run.multipliers.bound:g}{scaled}."]
     if run.learn.discount == 1:
         return [*said, "Theorems 4.2 to 4.4 need a discount below 1: they say nothing about this run."]

@@ -139,7 +139,7 @@ def open_run(path: Path, data: str | None = None) -> FinishedRun:
     return FinishedRun(
         file=file,
         summary=summary,
-        constraints=resolved.constraints if problem is None else problem.constraints,
+        constraints=resolved.constraints if problem is None else tuple(problem.constraints),
         multipliers=_multipliers(path / SETTINGS, len(resolved.constraints)),
         horizon=float(summary.card.longest) if discount == 1 else 1 / (1 - discount),
         step_costs=_step_costs(resolved, summary, problem),
