@@ -39,6 +39,7 @@ def test_the_table_the_numbers_and_the_page_say_the_same(ward):
     assert table[f"limit of {VASO}"].to_list() == [2.0, 3.0, 4.0, 5.0] == [p.limits[VASO] for p in summary.points]
     assert table["death"].to_list() == pytest.approx([p.values["death"].learning for p in summary.points])
     assert table["verdict"].to_list() == [p.verdict for p in summary.points]
+    assert all(bool(p.not_shown) == (p.verdict != "pass") for p in summary.points)
     page = (ward / "f" / "frontier.html").read_text()
     assert page == frontier_page(summary)
     for line in summary.sentences:

@@ -122,6 +122,7 @@ def test_policies_that_remember_do_not_serve_a_question_that_forgets(run, tmp_pa
         ('kind = "kl"\nat_most = 1', "should be 'cost', 'ever', 'kl divergence', 'total variation', 'entropy' or"),
         ('kind = "kl divergence"\ncost = "death"\nat_most = 1', "is a cost of the policy itself: leave cost out"),
         ('kind = "switching"\nunit = "per step"\nat_most = 1', 'unit and range are for kind = "cost"'),
+        ('kind = "kl divergence"\nat_most = "50% of behavior"', "own kl divergence from behavior is 0: give the limit"),
         ('kind = "ever"\nat_most = 1', "'it' names 'it', which is no column of"),
         ('kind = "ever"\ncost = "sevrity = 1"\nat_most = 1', "names 'sevrity', which is no column of"),
     ],

@@ -138,3 +138,14 @@ def test_two_prices_that_add_up_share_a_round_ball_as_its_radius_allows():
 def test_without_constraints_there_are_no_prices():
     solution = solve(exact_problem(MDP, []), learner=CuttingPlane(5.0), **PLAYERS, **TIGHT)
     assert solution.price_ranges == {}
+
+
+def test_slack_of_the_size_of_rounding_does_not_make_a_limit_free():
+    learner = CuttingPlane(50.0)
+    solution = solve(exact_problem(MDP, binding_limits(MDP)), learner=learner, **PLAYERS, **TIGHT)
+    columns = Columns.of(solution.rounds)
+    ends = [MDP.values(member)["g0"] for member in solution.policy.members]
+    price = solution.multipliers["g0"]
+    for share in np.linspace(0.05, 0.95, 200):  # on one edge of the frontier the price is one number
+        (found,) = price_ranges(columns, np.array([ends[0] + share * (ends[1] - ends[0])]), learner)
+        assert (found.low, found.high) == pytest.approx((price, price), rel=1e-4)

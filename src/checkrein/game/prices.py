@@ -66,7 +66,7 @@ def price_ranges(
     proof = columns.proof(limits)
     region = _Region(columns, limits, learner)
     mixture = columns.mixture(limits, region.bounds) if mixture is None else mixture
-    most = _slack_prices(columns, mixture, limits, region.bounds, proof.value)
+    most = _slack_prices(columns, mixture, limits, region, proof.value)
     found = []
     for i, price in enumerate(proof.multipliers):
         if most[i] * region.units[i] <= NEGLIGIBLE * region.size:  # a limit that does not bind has no price to speak of
@@ -84,15 +84,17 @@ def price_ranges(
 
 
 def _slack_prices(
-    columns: Columns, mixture: Mixture, limits: FloatArray, bounds: FloatArray, lower: float
+    columns: Columns, mixture: Mixture, limits: FloatArray, region: "_Region", lower: float
 ) -> FloatArray:
     """(m,) the most that each price may be by complementary slackness: what a mixture leaves unused must cost nothing.
 
-    Optimal multipliers make the mixture worth `lower` at the least, so what they take off for slack is bounded.
+    Optimal multipliers make the mixture worth `lower` at the least, so what they take off for slack is bounded. Slack
+    of the size of rounding bounds nothing, even where the gap is closed.
     """
     values = columns.values(mixture.weights)
     excess = values.constraints - limits
-    gap = max(values.objective - lower, 0.0) + float(bounds @ np.maximum(excess, 0.0))
+    gap = max(values.objective - lower, 0.0) + float(region.bounds @ np.maximum(excess, 0.0))
+    gap += EXACTLY * region.size
     return np.divide(gap, -excess, out=np.full(excess.size, np.inf), where=excess < 0)
 
 

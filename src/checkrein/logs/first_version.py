@@ -76,7 +76,7 @@ def _text(
     path = _quoted(paths[0]) if len(paths) == 1 else json.dumps(list(paths), ensure_ascii=False)
     other = next((cost for cost in costs if cost != objective), CHANGE)
     optional = {
-        "step": "orders the rows of an episode; without it they stand as they are",
+        "step": "orders the rows of an episode; without it they keep their order",
         "terminal": "marks real ends; an episode that stops without one was merely cut off",
         "propensity": "how likely the logged action was, if that is known",
     }
@@ -92,10 +92,10 @@ def _text(
     for role, words in optional.items():
         lines.append(f"{'' if role in found else '# '}{role} = {_quoted(found.get(role, '...'))}       # {words}")
     lines += [
-        "# What is known when the decision is made: take out what is decided then, or only comes of it.",
+        "# What is known before the decision is made. Take out outcomes, and everything else that comes after it.",
         f"state = {json.dumps(list(state) or [CHANGE], ensure_ascii=False)}",
         f"action = {_quoted(found.get('action', CHANGE))}       # what was decided",
-        '# missing = ["NA"]          # texts that stand for a missing value, beside the empty one',
+        '# missing = ["NA"]          # texts that stand for a missing value, besides the empty cell',
         "",
         "[objective]",
         f"{direction} = {_quoted(objective)}      # a column or a SQL expression over the columns; or "

@@ -47,7 +47,7 @@ class Source:
 def open_source(source: object, missing: Sequence[str] = ()) -> Source:
     """Return a log from a path, a glob, several of them, or a table of pandas, polars, Arrow or plain columns.
 
-    missing: texts of a CSV file that stand for a missing value, beside the empty one
+    missing: texts of a CSV file that stand for a missing value, besides the empty cell
     """
     if isinstance(source, str | Path):
         return _open_files([source], missing)

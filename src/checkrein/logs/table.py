@@ -209,7 +209,7 @@ def _column_warnings(table: pl.DataFrame, state: Sequence[str], step: str | None
     for name in state:
         gone = table[name].null_count() + (int(table[name].is_nan().sum()) if table[name].dtype.is_float() else 0)
         if gone:
-            marked = "a category, or a feature, of its own marks them"
+            marked = "they count as a category or a feature of their own"
             said.append(f"state {name!r} is missing in {gone} of {table.height} rows: {marked}")
     if step is not None and table[step].dtype == pl.String:
         said.append(f"step {step!r} is text and is ordered as text: write dates as YYYY-MM-DD, numbers without words")

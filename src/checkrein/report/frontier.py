@@ -1,10 +1,12 @@
 """frontier_summary: a frontier as the data that its page is made of, in the user's own words, signs and units."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from checkrein.base.arrays import FloatArray
+from checkrein.certification.certificate import Certificate
 from checkrein.game.solution import Status
 from checkrein.problem.goals import Direction, Goal
 from checkrein.report.frontier_model import FrontierSummary, ShownPoint, ShownPolicy, ShownPrice, SweptCost
@@ -14,9 +16,9 @@ from checkrein.report.words import number, percentage, unit_in_words
 from checkrein.selection.frontier import Frontier, HeldOut
 
 CAVEAT = (
-    "Learning values are optimistic: the same episodes chose the policies. Prices are slopes of the learning curve. "
-    "What is certified holds for the point's own limits, as far as the method's guarantee goes."
+    "Learning values are optimistic: the same episodes chose the policies. Prices are slopes of the learning curve."
 )
+CERTIFIED = " What is certified holds for the point's own limits, as far as the method's guarantee goes."
 TOLD = 3  # points whose prices are told in sentences; of a grid, one
 NEGLIGIBLE = 1e-6  # of the objective's size: a price that is none
 
@@ -43,7 +45,7 @@ def frontier_summary(
     return FrontierSummary(
         title=title,
         sentences=_sentences(points, costs, list(found.limits), found.confidence),
-        caveat=CAVEAT,
+        caveat=CAVEAT + ("" if found.confidence is None else CERTIFIED),
         costs=costs,
         swept=list(found.limits),
         points=points,
@@ -77,10 +79,17 @@ def _point(found: Frontier, k: int, goals: Sequence[Goal]) -> ShownPoint:
         },
         bounds={} if certificate is None else {c.name: c.bound for c in certificate.constraints},
         verdict=None if certificate is None else certificate.verdict,
+        not_shown=[] if certificate is None else _not_shown(certificate),
         gap=point.gap,
         new_rounds=point.new_rounds,
         members=len(point.policy.members),
     )
+
+
+def _not_shown(certificate: Certificate) -> list[str]:
+    """Return what keeps a certificate from passing: checks that fail, else constraints."""
+    failed = [f"the check of {check.name}" for check in certificate.checks if not check.ok]
+    return failed or [c.name for c in certificate.constraints if c.verdict != "pass"]
 
 
 def _estimates(
@@ -142,6 +151,10 @@ def _sentences(
             f"{passed} of {len(reached)} points are certified to keep their limits: on held-out episodes, at "
             f"{percentage(confidence)} confidence for all points together."
         )
+        open_ones = Counter(name for point in points for name in point.not_shown)
+        if open_ones:
+            counts = (f"{name} (in {count})" for name, count in open_ones.most_common())
+            said.append(f"What keeps the others from passing: {', '.join(counts)}.")
     return said
 
 
@@ -174,7 +187,7 @@ def _price(point: ShownPoint, objective: SweptCost, cost: SweptCost, swept: Sequ
     size = abs(point.values[objective.name].learning or 0.0) or 1.0
     where = f"At {_limits(point, swept)}"
     unit = "one unit less" if cost.direction is Direction.AT_LEAST else "one more unit"
-    if price.high < NEGLIGIBLE * size:
+    if price.high < NEGLIGIBLE * size or (not price.note and price.value < NEGLIGIBLE * size):
         return f"{where}, the limit on {cost.name} costs nothing."
     change = "raise" if objective.direction is Direction.MAXIMISE else "lower"
     amount = f"by {number(price.value)}"

@@ -33,6 +33,7 @@ class ShownPoint(Model):
     prices: dict[str, ShownPrice]  # by constraint
     bounds: dict[str, float | None]  # by constraint, on the held-out part
     verdict: Verdict | None  # None: not asked for
+    not_shown: list[str]  # the constraints, or the checks, that keep the verdict from being a pass
     gap: float
     new_rounds: int
     members: int

@@ -10,18 +10,19 @@ NONE = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
 TIMES = "\N{MULTIPLICATION SIGN}"
 SIGNS: dict[Verdict, str] = {"pass": "✓", "fail": "✕", "inconclusive": "?"}
+ROUNDING = 1e-12  # a smaller number is what sums leave of 0
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float | None) -> str:
-    """Return four significant digits, whole numbers whole, powers of ten beyond 1e-4 and 1e7."""
+    """Return four significant digits, whole numbers whole, powers of ten beyond 1e-4 and 1e7; rounding is 0."""
     if value is None or math.isnan(value):
         return NONE
     sign = MINUS if value < 0 else ""
     if math.isinf(value):
         return f"{sign}∞"
     magnitude = abs(float(f"{value:.4g}"))
-    if magnitude == 0:
+    if magnitude < ROUNDING:
         return "0"
     if 1e-4 <= magnitude < 1e7:
         decimals = max(0, 3 - math.floor(math.log10(magnitude)))

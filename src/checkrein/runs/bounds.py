@@ -25,6 +25,7 @@ from checkrein.theory import (
 from checkrein.theory.samples import PRINTED, Constants
 
 NOTHING = "-"
+ROUNDING = 1e-12  # an excess below this is none
 MANY = 10**9  # from here on digits are no longer counted
 
 
@@ -48,10 +49,10 @@ def comparisons(run: FinishedRun) -> list[Comparison]:
 
 def remarks(run: FinishedRun) -> list[str]:
     """Say in sentences what the numbers rest on."""
-    scaled = "" if set(run.multipliers.scales) <= {1.0} else ", each constraint measured by its usual variation"
+    scaled = "" if set(run.multipliers.scales) <= {1.0} else ", after dividing each constraint by its usual variation"
     said = [f"The multipliers lay within {run.multipliers.bound:g}{scaled}."]
     if run.learn.discount == 1:
-        return [*said, "The theorems on FQE, FQI and the whole need a discount below 1: they say nothing of this run."]
+        return [*said, "Theorems 4.2 to 4.4 need a discount below 1: they say nothing about this run."]
     if run.dimension is None:
         return [*said, "Without the log the size of the states is not known: pass --data."]
     said.append(
@@ -106,7 +107,7 @@ def _convergence(run: FinishedRun) -> list[Comparison]:
         limits = {} if run.summary.aimed is None else run.summary.aimed.limits
         limit = limits.get(constraint.name, constraint.limit)
         value = run.row(1 + place).values[LEARNED].learning
-        excess = NOTHING if value is None else f"{constraint.sign * (value - limit):+.3g}"
+        excess = NOTHING if value is None else _excess(constraint.sign * (value - limit))
         printed, checked = empirical_constraint_excess, corrected.empirical_constraint_excess
         cells = _said(printed(**arguments)), _said(checked(**arguments))
         found.append(Comparison(f"C.2: estimated excess, {constraint.name}", cells[0], cells[1], excess))
@@ -202,6 +203,10 @@ def _epsilon(run: FinishedRun, regressions: int, value_bound: float, constants: 
 
 def _delta(run: FinishedRun) -> float:
     return 1 - run.file.certify.confidence
+
+
+def _excess(value: float) -> str:
+    return "0" if abs(value) < ROUNDING else f"{value:+.3g}"
 
 
 def _count(number: int) -> str:

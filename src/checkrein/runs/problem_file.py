@@ -122,6 +122,10 @@ class Limit(Section):
             raise ValueError(f"the range is {self.range}: give the least and the largest sum of an episode")
         if (self.at_most is None) == (self.at_least is None):
             raise ValueError("give either at_most or at_least")
+        if isinstance(self.given, str) and self.kind in (Kind.KL, Kind.VARIATION):
+            raise ValueError(
+                f'behavior\'s own {self.kind} from behavior is 0: give the limit of "{self.name}" as a number'
+            )
         if isinstance(self.given, str):
             if not SHARE.match(self.given):
                 raise ValueError(f'the limit {self.given!r} is neither a number nor like "75% of behavior"')
@@ -256,7 +260,7 @@ def parse_problem(text: str, path: Path) -> ProblemFile:
 
 
 def _in_words(mistake: dict[str, Any]) -> str:
-    place = [str(part) for part in mistake["loc"] if str(part) not in UNION]
+    place = [_counted(part) for part in mistake["loc"] if str(part) not in UNION]
     key = ".".join(place) or "the file"
     if mistake["type"] == "missing":
         return f"  {key}: is missing"
@@ -270,6 +274,11 @@ def _in_words(mistake: dict[str, Any]) -> str:
     given = mistake["input"]
     shown = "" if isinstance(given, dict) else f" (it is {given!r})"
     return f"  {key}: {message[0].lower()}{message[1:]}{shown}"
+
+
+def _counted(part: int | str) -> str:
+    """Return a part of a key's place; constraints are counted from 1, as people do."""
+    return str(part + 1) if isinstance(part, int) else part
 
 
 def _closest(place: list[str]) -> str:

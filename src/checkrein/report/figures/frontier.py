@@ -78,7 +78,7 @@ def _curve(summary: FrontierSummary) -> Figure:
     near, far = _references(summary, swept, low=low, high=high)
     note = "Line: learning values."
     if judged:
-        note += " Diamonds: held-out values with bars of two standard errors; filled: certified to keep their limits."
+        note += " Diamonds: held-out values with bars of two standard errors; filled ones are certified."
     return Figure(
         name="frontier-curve",
         title=f"{objective.name} against the limit on {swept}",
@@ -233,6 +233,14 @@ def _map(summary: FrontierSummary, name: str, cost: str, what: str) -> Figure:
         "customdata": words,
         "hovertemplate": "%{customdata}<extra></extra>",
     }
+    beyond = ""
+    if what == "price":
+        prices = [point.prices[cost] for point in summary.points if point.values]
+        sure = [price.value for price in prices if not price.bounded]
+        heat |= {"zmin": 0.0, "zmax": max(sure, default=0.0) or 1.0}
+        beyond = (
+            "; the top colour also marks prices that only the learner's bound limits" if len(sure) < len(prices) else ""
+        )
     title = f"{cost} over both limits" if what == "objective" else f"The price of the limit on {cost}"
     judged = what == "objective" and summary.confidence is not None
     marked = "; ✓ certified, ? not shown, ✕ shown to break a limit" if judged else ""
@@ -244,7 +252,8 @@ def _map(summary: FrontierSummary, name: str, cost: str, what: str) -> Figure:
     return Figure(
         name=name,
         title=title,
-        note=("Learning values" if what == "objective" else "In units of the objective") + f"{marked}; star: the "
+        note=("Learning values" if what == "objective" else "In units of the objective")
+        + f"{marked}{beyond}; star: the "
         "limits of the problem file; empty: no policy keeps both.",
         data=[heat, *(_verdicts(summary) if what == "objective" else []), *([chosen] if None not in own else [])],
         layout=layout(
