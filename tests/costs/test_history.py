@@ -233,3 +233,15 @@ def test_two_events_of_one_name_are_refused():
     assert Problem(same.dataset, objective=one, constraints=[], discount=0.9).dataset is same.dataset
     with pytest.raises(ProblemError, match="hold another event that is called '<lambda>'"):
         Problem(same.dataset, objective="c", constraints=limits[1:], discount=0.9)
+
+
+@pytest.mark.parametrize("states", [[True, False, True], [1.5], {10**30}, {"critical"}])
+def test_what_is_no_set_of_states_is_refused(states):
+    with pytest.raises(ProblemError, match="give a set of finite states"):
+        EverEntered(states)
+
+
+@pytest.mark.parametrize("state", [-1, N])
+def test_a_state_that_the_log_does_not_have_is_refused_lest_its_chance_be_certified_as_nothing(state):
+    with pytest.raises(ProblemError, match=f"holds state {state}, but the log has the states 0 to 5"):
+        Problem(random_log(9), objective="c", constraints=[AtMost(EverEntered({1, state}), 0.1)], discount=0.9)
