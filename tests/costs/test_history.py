@@ -164,6 +164,7 @@ def test_features_hold_the_past_as_indicators():
     problem = Problem(vectors, objective="c", constraints=limits, discount=0.9)
     finite = Problem(log, objective="c", constraints=[limits[0], AtMost(EverEntered({2}), 1.0)], discount=0.9)
     assert problem.dataset.states.shape == (len(log), N + A + 1)
+    assert problem.dataset.memory.features(("a", "b", "c")) == ["after a", "after b", "after c", "two before"]
     assert problem.signed_costs(problem.dataset) == pytest.approx(finite.signed_costs(finite.dataset))
     policy = OwnStates(_Uniform(), problem.dataset.memory)
     values = FQE(Linear(ridge=1e-3), iterations=20)(problem, policy, rng=np.random.default_rng(0))
