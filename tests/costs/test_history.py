@@ -192,6 +192,7 @@ def test_features_hold_the_past_as_indicators():
     problem = Problem(vectors, objective="c", constraints=limits, discount=0.9)
     finite = Problem(log, objective="c", constraints=[limits[0], AtMost(EverEntered({2}), 1.0)], discount=0.9)
     assert problem.dataset.states.shape == (len(log), N + A + 1)
+    assert problem.dataset.memory.features(("a", "b", "c")) == ["after a", "after b", "after c", "two before"]
     assert problem.signed_costs(problem.dataset) == pytest.approx(finite.signed_costs(finite.dataset))
     policy = OwnStates(_Uniform(), problem.dataset.memory)
     values = FQE(Linear(ridge=1e-3), iterations=20)(problem, policy, rng=np.random.default_rng(0))
@@ -270,3 +271,15 @@ def test_two_events_of_one_name_are_refused():
     assert Problem(same.dataset, objective=one, constraints=[], discount=0.9).dataset is same.dataset
     with pytest.raises(ProblemError, match="hold another event that is called '<lambda>'"):
         Problem(same.dataset, objective="c", constraints=limits[1:], discount=0.9)
+
+
+@pytest.mark.parametrize("states", [[True, False, True], [1.5], {10**30}, {"critical"}])
+def test_what_is_no_set_of_states_is_refused(states):
+    with pytest.raises(ProblemError, match="give a set of finite states"):
+        EverEntered(states)
+
+
+@pytest.mark.parametrize("state", [-1, N])
+def test_a_state_that_the_log_does_not_have_is_refused_lest_its_chance_be_certified_as_nothing(state):
+    with pytest.raises(ProblemError, match=f"holds state {state}, but the log has the states 0 to 5"):
+        Problem(random_log(9), objective="c", constraints=[AtMost(EverEntered({1, state}), 0.1)], discount=0.9)

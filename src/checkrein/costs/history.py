@@ -84,8 +84,8 @@ class EverEntered:
             return  # read from a file: it needs no condition any more
         if not isinstance(condition, str) and not callable(condition):
             try:
-                states = np.unique(np.fromiter(condition, dtype=np.int64))
-            except (TypeError, ValueError):
+                states = np.unique(np.array([_whole(state) for state in condition], dtype=np.int64))
+            except (TypeError, ValueError, OverflowError):
                 raise ProblemError(
                     f"the condition is {condition!r}: give a set of finite states, a function of states, or the name "
                     "of a cost of the log"
@@ -145,7 +145,8 @@ class EverEntered:
         after = memory.happened(dataset.next_states, self.name)
         known = self.condition in dataset.cost_names if isinstance(self.condition, str) else self.condition is not None
         if known:
-            own = replace(dataset, states=memory.own(dataset.states), next_states=memory.own(dataset.next_states))
+            states, next_states = memory.own(dataset.states), memory.own(dataset.next_states)
+            own = replace(dataset, states=states, next_states=next_states, n_states=memory.n_states)
             if not np.array_equal(after, memory.happened(dataset.states, self.name) | self._happening(own)):
                 raise ProblemError(
                     f"the states of this dataset hold another event that is called {self.name!r}: give this one a name "
@@ -161,6 +162,7 @@ class EverEntered:
             if self.condition in dataset.cost_names:
                 return np.asarray(dataset.cost(self.condition) != 0)
             return rows_where(self.condition, dataset)
+        self._require_states(dataset.n_states)
         inside = self._inside(dataset.states)
         known = dataset.terminals | dataset.next_observed
         return np.asarray(inside | (known & self._inside(dataset.next_states)))
@@ -176,5 +178,22 @@ class EverEntered:
             return found.astype(bool)
         if states.ndim != 1:
             raise ProblemError("a set of states needs finite states: give a function of states instead")
-        chosen = np.array(self.condition)
-        return np.isin(states, chosen)
+        return np.isin(states, np.array(self.condition))
+
+    def _require_states(self, n_states: int | None) -> None:
+        """Raise where a set holds states that the log does not have: nothing would ever be seen to enter them."""
+        if n_states is None or not isinstance(self.condition, tuple):
+            return
+        beyond = [state for state in self.condition if not 0 <= state < n_states]
+        if beyond:
+            raise ProblemError(
+                f"the condition {self.name!r} holds state {beyond[0]}, but the log has the states 0 to {n_states - 1}: "
+                "correct the set, or pass n_states= to the dataset if there are more"
+            )
+
+
+def _whole(state: object) -> int:
+    """Return the number of a state; a truth value, of a mask say, is none."""
+    if isinstance(state, bool | np.bool_) or not isinstance(state, int | np.integer):
+        raise TypeError(state)
+    return int(state)

@@ -70,6 +70,11 @@ class Memory:
             return np.asarray((states // self.n_states >> place) & 1 == 1)
         return np.asarray(states[:, states.shape[1] - len(self.events) + place] > 0.5)
 
+    def features(self, actions: tuple[str, ...]) -> list[str]:
+        """Name what is appended to a feature vector: an indicator for each previous action, and for each event."""
+        previous = [f"after {action}" for action in actions] if self.previous else []
+        return previous + [f"{event} before" for event in self.events]
+
     def labels(self, own: tuple[str, ...], actions: tuple[str, ...]) -> tuple[str, ...]:
         """Name every finite state: its own name, the action before, what has happened."""
         states = np.arange(self.size or 0)

@@ -328,9 +328,11 @@ def _surrogate(dataset: Dataset, states: FloatArray, actions: np.ndarray) -> tup
     from sklearn.tree import DecisionTreeClassifier, export_text  # noqa: PLC0415  # slow to import
 
     flat = np.asarray(states).reshape(len(states), -1)
-    names = dataset.encoding.features if dataset.encoding is not None else [f"x{i}" for i in range(flat.shape[1])]
+    past = [] if dataset.memory is None else dataset.memory.features(dataset.action_labels)
+    own = [f"x{i}" for i in range(flat.shape[1] - len(past))]
+    names = [*(own if dataset.encoding is None else dataset.encoding.features), *past]
     tree = DecisionTreeClassifier(max_depth=TREE_DEPTH, min_samples_leaf=max(1, len(flat) // 100), random_state=0)
     tree.fit(flat, actions)
     classes = [dataset.action_labels[i] for i in tree.classes_]
-    text = export_text(tree, feature_names=list(names), class_names=classes)
+    text = export_text(tree, feature_names=names, class_names=classes)
     return text, float(tree.score(flat, actions))
