@@ -61,6 +61,8 @@ WRONG = {
     "an expert of other actions": (lambda: Disagreement([0, 1, 9, 0, 0, 0]), "the expert takes action 9 in state 2"),
     "fractions for actions": (lambda: Disagreement([0.5] * 6), "must be whole numbers"),
     "a loss of other actions": (lambda: Disagreement(UNIFORM, np.zeros((2, 2))), r"the loss is \(2, 2\)"),
+    "lists of uneven length": (lambda: StateActionCost([[1, 2], [3]]), "a table of costs cannot be read as an array"),
+    "words for a loss": (lambda: Disagreement(UNIFORM, [["a"]]), "the loss must be numbers"),
     "a ragged loss": (lambda: Disagreement(UNIFORM, np.zeros((2, 3))), "the loss must be a finite"),
     "no states": (lambda: EverEntered(set()), "the set of states is empty"),
     "no condition": (lambda: EverEntered(3.5), "the condition is 3.5: give a set of finite states"),

@@ -283,3 +283,10 @@ def test_what_is_no_set_of_states_is_refused(states):
 def test_a_state_that_the_log_does_not_have_is_refused_lest_its_chance_be_certified_as_nothing(state):
     with pytest.raises(ProblemError, match=f"holds state {state}, but the log has the states 0 to 5"):
         Problem(random_log(9), objective="c", constraints=[AtMost(EverEntered({1, state}), 0.1)], discount=0.9)
+
+
+def test_a_past_that_would_make_millions_of_states_is_refused():
+    log = random_log(9, episodes=30)
+    limits = [AtMost(EverEntered({1}, name=f"event {k}"), 1.0) for k in range(20)]
+    with pytest.raises(DataError, match="would be 6,291,456, which is too many"):
+        Problem(log, objective="c", constraints=limits, discount=0.9)

@@ -17,6 +17,17 @@ from checkrein.protocols import Policy
 CostOfActions = Callable[[Array, Array], FloatArray]  # of states (n, ...) and actions (n,)
 
 
+def _numbers(given: object, what: str) -> Array:
+    """Return an array of numbers, or say that there is none in it."""
+    try:
+        found: Array = owned(given)  # type: ignore[arg-type]
+    except ValueError as reason:  # ragged lists
+        raise ProblemError(f"{what} cannot be read as an array: {reason}") from None
+    if found.dtype.kind not in "biuf":
+        raise ProblemError(f"{what} must be numbers, but are {found.dtype}")
+    return found
+
+
 class _PerAction:
     """A cost that is looked up by state and action."""
 
@@ -63,7 +74,7 @@ class StateActionCost(_PerAction):
     def __post_init__(self) -> None:
         if callable(self.function):
             return
-        table = owned(self.function)
+        table = _numbers(self.function, "a table of costs")
         if table.ndim != 2 or table.dtype.kind not in "biuf" or not np.isfinite(table).all():
             raise ProblemError(
                 f"a table of costs must be finite numbers of shape (S, A), but these are {table.dtype} of shape "
@@ -142,7 +153,7 @@ class Disagreement(_PerAction):
         if not isinstance(self.expert, Policy):
             object.__setattr__(self, "expert", self._actions(self.expert))
         if self.loss is not None:
-            loss = owned(self.loss).astype(np.float64, copy=False)
+            loss = _numbers(self.loss, "the loss").astype(np.float64, copy=False)
             if loss.ndim != 2 or loss.shape[0] != loss.shape[1] or not np.isfinite(loss).all():
                 raise ProblemError(f"the loss must be a finite (A, A) table, but has shape {loss.shape}")
             object.__setattr__(self, "loss", frozen(loss))
@@ -152,7 +163,7 @@ class Disagreement(_PerAction):
     def _actions(expert: object) -> Array:
         if isinstance(expert, str) or not isinstance(expert, Sequence | np.ndarray):
             raise no_policy(expert, "expert")
-        given = np.asarray(expert)
+        given = _numbers(expert, "the expert's actions")
         if given.ndim != 1 or given.dtype.kind not in "iu":
             raise ProblemError(f"the expert's actions must be whole numbers, one for each state, but are {expert!r}")
         return frozen(owned(given).astype(np.int64))

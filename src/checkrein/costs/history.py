@@ -69,7 +69,8 @@ class EverEntered:
     it has happened joins the state, so that it is paid once.
 
     condition: a set of finite states, or a function of states (n, ...) that returns (n,) truth values: entered by the
-        row that leads there, or by the first row of an episode that begins there. Or a SQL expression over the log's
+        row that leads there (a terminal row's next state must be the real one), or by the first row of an episode that
+        begins there. Or a SQL expression over the log's
         state columns and costs, or a cost's name: entered by the first row where it holds, or is not 0
     name: of the event, to tell several apart
     """

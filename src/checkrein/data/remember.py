@@ -10,6 +10,8 @@ from checkrein.base.errors import DataError, ProblemError
 from checkrein.data.dataset import Dataset
 from checkrein.data.memory import NONE, Memory, Remembered
 
+LARGEST = 1_000_000  # finite states with their past
+
 
 def together(asked: Iterable[Remembered]) -> Remembered:
     """Return what several costs ask to remember; raise where they mean different events by one name."""
@@ -40,6 +42,12 @@ def remember(dataset: Dataset, wanted: Remembered) -> Dataset:
         raise DataError("without episodes it is not known what came before a row: pass episodes=")
     width = dataset.states.shape[1] if dataset.states.ndim == 2 else 0
     memory = Memory(dataset.n_states, width, dataset.n_actions, wanted.previous, tuple(wanted.events))
+    if memory.size is not None and memory.size > LARGEST:
+        past = ", ".join([*(["the previous action"] if wanted.previous else []), *wanted.events])
+        raise DataError(
+            f"{dataset.n_states:,} states with every past of {past} would be {memory.size:,}, which is too many (up "
+            f"to {LARGEST:,}): remember less, or use fewer states"
+        )
     order = dataset.order()
     episodes, n = dataset.episodes[order], len(dataset)
     first = np.append(True, episodes[1:] != episodes[:-1])

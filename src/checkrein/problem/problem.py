@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -98,7 +98,7 @@ class Problem(Question):
         spreads = dict(zip(rows.cost_names, rows.returns(self.discount).std(axis=0), strict=True))
         return frozen(np.array([spreads.get(name or "", 0.0) or 1.0 for name in self._columns]))
 
-    def worst_after(self, policy: Policy) -> FloatArray:
+    def worst_after(self, policy: Policy | None = None) -> FloatArray:
         """(1 + m,) the most that may follow where an action has no evidence; its own step, if known, is not in it."""
         if not self.known_costs:
             return self.worst(policy)
@@ -136,6 +136,19 @@ class Problem(Question):
     def scalarised_worst(self, multipliers: FloatArray) -> float:
         """Return the largest value of c + multipliers . g."""
         return float(self.worst() @ np.concatenate([[1.0], multipliers]))
+
+    def scalarised_without_evidence(self, multipliers: FloatArray, states: Array) -> FloatArray:
+        """(n, A) what c + multipliers . g charges actions without evidence, but for costs of the policy itself.
+
+        That is the steps that are known, and the worst that may follow.
+        """
+        mix = np.concatenate([[1.0], multipliers])
+        charges = np.full((len(states), self.dataset.n_actions), float(self.worst_after() @ mix))
+        for i in self.known_costs:
+            cost = self._costs[i]
+            if isinstance(cost, RowCost) and isinstance(cost, KnownCost):
+                charges += mix[i] * self._signs[i] * per_action(cost, states, _Anyone(self.dataset.n_actions))
+        return charges
 
     @cached_property
     def penalty_costs(self) -> tuple[PenaltyCost, ...]:
@@ -274,6 +287,15 @@ class Problem(Question):
             return log.longest_episode() - 1
         single = log.episodes is not None and not log.truncated.any() and log.longest_episode() == 1
         return 0.0 if single else self.discount / (1 - self.discount)
+
+
+class _Anyone(NamedTuple):
+    """A policy, for costs that do not depend on it."""
+
+    n_actions: int
+
+    def probabilities(self, states: Array) -> FloatArray:
+        return np.full((len(states), self.n_actions), 1 / self.n_actions)
 
 
 def _resolved(constraint: AtMost, dataset: Dataset) -> AtMost:
