@@ -149,7 +149,7 @@ def test_a_margin_is_chosen_by_few_trees(tmp_path):
         ('functions = "trees"\nn_trees = 0\n', ["learn.n_trees", "0"]),
         ('functions = "trees"\nmin_leaf = -1\n', ["learn.min_leaf", "-1"]),
         ('functions = "neural"\nhidden = []\n', ["learn.hidden"]),
-        ('functions = "neural"\nhidden = [8, 0]\n', ["learn.hidden.1", "0"]),
+        ('functions = "neural"\nhidden = [8, 0]\n', ["learn.hidden.2", "0"]),
     ],
 )
 def test_an_option_that_does_not_fit_is_named(learn, words, tmp_path):
