@@ -7,7 +7,7 @@ import numpy as np
 
 from checkrein.base.arrays import Array, FloatArray
 from checkrein.bellman.iteration import MAX_ITERATIONS, SETTLED, change_of
-from checkrein.bellman.targets import followed_by, improvement_targets
+from checkrein.bellman.targets import followed_by, improvement_targets, once_each
 from checkrein.bellman.termination import require_all_end
 from checkrein.problem import Problem
 from checkrein.protocols import ActionMask, Backup, Dynamics, Policy, QFunction
@@ -33,12 +33,13 @@ def policy_iteration(
     next_states = problem.transitions.next_states
     finite = problem.transitions.n_states is not None
     probes = problem.once("distinct next states", lambda: np.unique(next_states) if finite else next_states)
+    asked, place = problem.once("states asked once", lambda: once_each(problem.transitions))
     if problem.discount == 1:
         require_all_end(problem, support)
 
     def evaluate(policy: Policy) -> QFunction:
         followed = followed_by(problem, policy, support)
-        paid = costs + (problem.continuation * backup.besides(policy, next_states))[:, None]
+        paid = costs + (problem.continuation * backup.besides(policy, asked)[place])[:, None]
         return dynamics.evaluate(paid, followed, require_contraction=problem.discount == 1)
 
     if start is None:

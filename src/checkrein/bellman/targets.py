@@ -6,9 +6,10 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from checkrein.base.arrays import Array, FloatArray
+from checkrein.base.arrays import Array, FloatArray, IntArray
 from checkrein.base.errors import ArgumentError
 from checkrein.bellman.termination import with_ends
+from checkrein.data.dataset import Dataset
 from checkrein.policies import Supported, members_of
 from checkrein.problem import Problem, Values
 from checkrein.protocols import (
@@ -66,19 +67,29 @@ def evaluation_targets(problem: Problem, policy: Policy, evidence: ActionMask) -
     (Algorithm 3 of the paper, line 3.) Of a cost that is known for every action, what is fitted is the sum after the
     step, and the next step is in the costs: `with_known_steps` adds the first one.
     """
-    next_states = problem.transitions.next_states
-    ahead = Supported.of(policy, next_states, evidence, problem.transitions.n_actions)
+    rows = problem.transitions
+    next_states, place = once_each(rows)
+    ahead = Supported.of(policy, next_states, evidence, rows.n_actions)
     costs = problem.costs(policy)
     if problem.known_costs:
         costs = costs.copy()
         costs[:, list(problem.known_costs)] = 0.0
-    costs = costs + problem.continuation[:, None] * ahead.beside_fit(problem, policy, next_states)
-    followed = problem.continuation[:, None] * ahead.probabilities
+    costs = costs + problem.continuation[:, None] * ahead.beside_fit(problem, policy, next_states)[place]
 
     def targets(q: QFunction | None) -> FloatArray:
-        return costs if q is None else costs + np.einsum("na,nak->nk", followed, q(next_states))
+        if q is None:
+            return costs
+        values = np.einsum("na,nak->nk", ahead.probabilities, q(next_states))
+        return costs + problem.continuation[:, None] * values[place]
 
     return costs, targets
+
+
+def once_each(rows: Dataset) -> tuple[Array, slice | IntArray]:
+    """Return the next states to ask for, and where the answer of each row is: finite ones are far fewer than rows."""
+    if rows.n_states is None:
+        return rows.next_states, slice(None)
+    return np.arange(rows.n_states), rows.next_states
 
 
 def evaluate_fixed_point(

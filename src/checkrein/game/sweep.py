@@ -24,6 +24,8 @@ from checkrein.policies import MixturePolicy
 from checkrein.problem import Problem, Values
 from checkrein.protocols import BestResponse, Evaluator, OnlineLearner, Policy
 
+SMALL = 1e-6  # of the largest multiplier: smaller ones are told apart no longer
+
 
 @dataclass(frozen=True, eq=False)
 class Point:
@@ -61,8 +63,11 @@ class Players:
         require_seed(self.seed)
 
 
-def _on_one(whole: Problem, players: Players) -> Players:
-    """Let players play on one problem whatever the limits: what they prepare for it is then prepared once."""
+def _on_one(whole: Problem, players: Players, nearest: Callable[[FloatArray], Policy | None]) -> Players:
+    """Let players play on one problem whatever the limits: what they prepare for it is then prepared once.
+
+    nearest: the policy found at the multipliers that lie nearest: a best response starts from it
+    """
     alone = whole.without_objective()
 
     def same(problem: Problem) -> Problem:
@@ -71,7 +76,8 @@ def _on_one(whole: Problem, players: Players) -> Players:
     def best_response(
         problem: Problem, multipliers: FloatArray, *, rng: np.random.Generator, start: Policy | None = None
     ) -> Policy:
-        return players.best_response(same(problem), multipliers, rng=rng, start=start)
+        near = nearest(multipliers) if problem.objective is not None else start
+        return players.best_response(same(problem), multipliers, rng=rng, start=near or start)
 
     def evaluator(problem: Problem, policy: Policy, *, rng: np.random.Generator) -> Values:
         return players.evaluator(same(problem), policy, rng=rng)
@@ -94,7 +100,7 @@ class Sweep:
     ) -> None:
         require_positive(tolerance=tolerance)
         require_counts(max_rounds=max_rounds)
-        self.problem, self.players = problem, _on_one(problem, players)
+        self.problem, self.players = problem, _on_one(problem, players, self._nearest)
         self.tolerance, self.max_rounds = tolerance, max_rounds
         self.rounds = tuple(known)
         self.asked = 0  # best responses, those that only tell what is feasible among them
@@ -173,6 +179,15 @@ class Sweep:
         multipliers[place] = self.bounds[place]
         least = self._answer(multipliers)
         return float(least.values.constraints[place]), float(free.values.constraints[place])
+
+    def _nearest(self, multipliers: FloatArray) -> Policy | None:
+        """Return the policy found at the multipliers nearest to these, by their ratios: prices span many sizes."""
+        if not self.rounds:
+            return None
+        visited = np.array([played.multipliers for played in self.rounds])
+        floor = SMALL * self.bounds
+        apart = np.abs(np.log(visited + floor) - np.log(multipliers + floor)).max(axis=1, initial=0.0)
+        return self.rounds[int(np.argmin(apart))].policy
 
     def _answer(self, multipliers: FloatArray) -> Round:
         asked = (played for played in self.rounds if np.array_equal(played.multipliers, multipliers))
