@@ -1,5 +1,6 @@
 """In states without evidence what is known still counts: best responses choose by it, as evaluators value it."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -77,3 +78,13 @@ def test_where_nothing_was_logged_the_cheapest_known_step_is_taken():
     problem = Problem(LOG, objective="c", constraints=[AtMost(COSTS["a dose"], 0.5)], discount=0.9)
     policy = FQI(Tabular())(problem, np.ones(1), rng=RNG)
     assert policy.probabilities(np.array([2])).tolist() == [[0.0, 1.0]]
+
+
+@pytest.mark.parametrize("iterations", [None, 20])
+def test_a_divergence_that_is_infinite_only_where_the_log_never_leads_is_no_matter(iterations):
+    """State 3 is in no row: what a policy does there is not asked."""
+    log = replace(LOG, n_states=4)
+    reference = TabularPolicy([*REFERENCE.table.tolist(), [1.0, 0.0]])
+    policy = TabularPolicy([*REFERENCE.table.tolist(), [0.0, 1.0]])
+    problem = Problem(log, objective="c", constraints=[AtMost(KLDivergence(reference), 1.0)], discount=0.9)
+    assert np.isfinite(FQE(Tabular(), iterations)(problem, policy, rng=RNG).row).all()

@@ -33,7 +33,7 @@ def policy_iteration(
     next_states = problem.transitions.next_states
     finite = problem.transitions.n_states is not None
     probes = problem.once("distinct next states", lambda: np.unique(next_states) if finite else next_states)
-    asked, place = problem.once("states asked once", lambda: once_each(problem.transitions))
+    asked, place = once_each(problem)
     if problem.discount == 1:
         require_all_end(problem, support)
 

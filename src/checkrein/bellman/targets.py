@@ -9,7 +9,6 @@ import numpy as np
 from checkrein.base.arrays import Array, FloatArray, IntArray
 from checkrein.base.errors import ArgumentError
 from checkrein.bellman.termination import with_ends
-from checkrein.data.dataset import Dataset
 from checkrein.policies import Supported, members_of
 from checkrein.problem import Problem, Values
 from checkrein.protocols import (
@@ -68,7 +67,7 @@ def evaluation_targets(problem: Problem, policy: Policy, evidence: ActionMask) -
     step, and the next step is in the costs: `with_known_steps` adds the first one.
     """
     rows = problem.transitions
-    next_states, place = once_each(rows)
+    next_states, place = once_each(problem)
     ahead = Supported.of(policy, next_states, evidence, rows.n_actions)
     costs = problem.costs(policy)
     if problem.known_costs:
@@ -85,11 +84,15 @@ def evaluation_targets(problem: Problem, policy: Policy, evidence: ActionMask) -
     return costs, targets
 
 
-def once_each(rows: Dataset) -> tuple[Array, slice | IntArray]:
-    """Return the next states to ask for, and where the answer of each row is: finite ones are far fewer than rows."""
+def once_each(problem: Problem) -> tuple[Array, slice | IntArray]:
+    """Return the next states to ask for, and where the answer of each row is: finite ones are far fewer than rows.
+
+    Only states that rows lead to: of others the log says nothing, and a cost of the policy need not be finite there.
+    """
+    rows = problem.transitions
     if rows.n_states is None:
         return rows.next_states, slice(None)
-    return np.arange(rows.n_states), rows.next_states
+    return problem.once("distinct next states, by row", lambda: np.unique(rows.next_states, return_inverse=True))
 
 
 def evaluate_fixed_point(
