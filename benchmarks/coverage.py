@@ -7,10 +7,12 @@ with the exact value. Finished runs are kept in FILE (one line each) and not run
 how often it answered, how often the bound covered, the mean excess of the bound over the truth, how often limits were
 passed, and how often wrongly where they were broken. `checkrein` is the default as `checkrein fit` uses it: a first
 look, and its diagnostics; other methods answer always, and are also shown on the runs that the default answered.
+Environments called `rare-...` are the families of `rare.py`, which also says what `learn_certified` does there.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +25,8 @@ from checkrein.data.split import split_episodes
 from checkrein.functions import Linear
 from checkrein.protocols import Policy
 from checkrein_studies import frozen_lake, graph, random_cmdps
+from rare import FAMILIES, at_limits, tight
+from rare_worlds import log as rare_log
 from resumable import finished, options
 
 ERROR = 0.05
@@ -142,12 +146,26 @@ def misspecified(seed: int, episodes: int) -> Drawn:
     return Drawn(policy, log, limit, mdp.discount, truth)
 
 
+def rare(name: str, seed: int, episodes: int) -> Drawn:
+    """Rare events, the policy learned on as many other episodes; even seeds: a limit that the truth just breaks."""
+    world = FAMILIES[name](seed)
+    mine, held = split_episodes(rare_log(world, seed, 2 * episodes), holdout=0.5, seed=seed)
+    policy, limit = at_limits(mine, world), world.constraints[0]
+    truth = world.mdp.values(policy)[limit.name]
+    limit = limit if seed % 2 else tight(limit, truth)
+    if limit.sign < 0:  # a benefit: what is bounded here from above is what it lacks
+        held = held.with_costs({"lacking": -held.cost(limit.name)})
+        limit, truth = AtMost("lacking", -limit.limit, range=(-1, 0)), -truth
+    return Drawn(policy, held, limit, world.mdp.discount, truth)
+
+
 ENVIRONMENTS = {
     "frozen-lake": Environment((500, 1500, 3000), lake),
     "random-cmdps": Environment((100, 300, 1000), cmdps),
     "graph-slip": Environment((50, 200, 1000), slipping_graph),
     "deterministic": Environment((100, 400, 1600), deterministic),
     "misspecified": Environment((200, 800, 3200), misspecified),
+    **{f"rare-{name}": Environment((draw(0).episodes // 2,), partial(rare, name)) for name, draw in FAMILIES.items()},
 }
 
 
@@ -163,8 +181,8 @@ class Keeping(BootstrapFQE):
         return self.kept[-1]
 
 
-def bounds(drawn: Drawn, seed: int) -> Iterator[tuple[str, float, bool, bool]]:
-    """Yield each method's name, its bound, and whether it answered and passed the limit."""
+def bounds(drawn: Drawn, seed: int, *, default: bool) -> Iterator[tuple[str, float, bool, bool]]:
+    """Yield each method's name, its bound, and whether it answered and passed the limit; default: of that one alone."""
     constraints, limit = [drawn.constraint], drawn.constraint.limit
     finite = drawn.dataset.n_states is not None
     functions, rng = Tabular() if finite else Linear(), np.random.default_rng(seed)
@@ -184,6 +202,8 @@ def bounds(drawn: Drawn, seed: int) -> Iterator[tuple[str, float, bool, bool]]:
     answered = all(check.ok for check in found.checks)
     upper = found.bounds[drawn.constraint.name]
     yield DEFAULT, upper if np.isfinite(upper) else np.inf, answered and np.isfinite(upper), found.verdict == "pass"
+    if default:
+        return
     for kind in ("studentised", "pivotal", "bias-corrected", "t"):
         fitted = BootstrapFQE(kind, functions)
         upper = float(fitted.bound(keeping.kept[0], ERROR).upper[0])
@@ -197,11 +217,11 @@ def bounds(drawn: Drawn, seed: int) -> Iterator[tuple[str, float, bool, bool]]:
             yield method.name, upper, True, upper <= limit
 
 
-def run(name: str, size: int, seed: int) -> dict[str, Any]:
+def run(name: str, size: int, seed: int, *, default: bool) -> dict[str, Any]:
     """Do one run."""
     with threadpool_limits(1):
         drawn = ENVIRONMENTS[name].draw(seed, size)
-        methods = {m: [bound, answered, passed] for m, bound, answered, passed in bounds(drawn, seed)}
+        methods = {m: [bound, answered, passed] for m, bound, answered, passed in bounds(drawn, seed, default=default)}
     return {
         "setting": name,
         "size": size,
@@ -236,10 +256,11 @@ def table(runs: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 def main() -> None:
     """Run what is missing, then print the tables."""
-    chosen = options(__doc__, ENVIRONMENTS, runs=400, out="coverage.jsonl")
+    flags = {"default": "judge by the default alone, into a file of its own"}
+    chosen = options(__doc__, ENVIRONMENTS, runs=400, out="coverage.jsonl", flags=flags)
     for name in chosen.only:
         for size in ENVIRONMENTS[name].sizes:
-            runs = finished(run, name, size, chosen)
+            runs = finished(partial(run, default=chosen.default), name, size, chosen)
             print(f"\n{name}, {size} episodes, {len(runs)} runs", *table(runs), sep="\n", flush=True)
 
 

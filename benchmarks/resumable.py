@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,17 @@ from checkrein.engine import Joblib
 Run = dict[str, Any]
 
 
-def options(text: str | None, settings: Iterable[str], *, runs: int, out: str) -> argparse.Namespace:
-    """Read the options that all such benchmarks have."""
+def options(
+    text: str | None, settings: Iterable[str], *, runs: int, out: str, flags: Mapping[str, str] | None = None
+) -> argparse.Namespace:
+    """Read the options that all such benchmarks have, and flags of one with what they are for."""
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=runs, help="seeds of each setting and size")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", nargs="*", default=list(settings))
     parser.add_argument("--out", type=Path, default=Path("bench-results") / out)
+    for flag, purpose in (flags or {}).items():
+        parser.add_argument(f"--{flag}", action="store_true", help=purpose)
     return parser.parse_args()
 
 

@@ -60,3 +60,19 @@ def rows_of(dataset, order=None, **changes):
         **{k: v[order] for k, v in optional.items()},
     }
     return Dataset.from_arrays(**(fields | changes))
+
+
+def repeated(dataset, times):
+    """Every episode so many times over, under numbers of its own, in clusters that say which are the same."""
+    rows = np.tile(np.arange(len(dataset)), times)
+    apart = np.repeat(np.arange(times), len(dataset)) * (dataset.episodes.max() + 1)
+    extra = {} if dataset.propensities is None else {"propensities": dataset.propensities[rows]}
+    return rows_of(
+        dataset,
+        rows,
+        episodes=dataset.episodes[rows] + apart,
+        clusters=dataset.episodes[rows],
+        initial_states=None,
+        initial_weights=None,
+        **extra,
+    )

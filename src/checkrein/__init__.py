@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from checkrein.certification import Certificate
     from checkrein.certification.certify import certify
     from checkrein.certification.derandomise import derandomise
+    from checkrein.certification.sensitivity import sensitivity
+    from checkrein.certification.survival import Sensitivity
     from checkrein.costs import (
         Disagreement,
         Entropy,
@@ -89,6 +91,7 @@ __all__ = [
     "Problem",
     "Regressor",
     "Round",
+    "Sensitivity",
     "SoftminPolicy",
     "Solution",
     "StateActionCost",
@@ -116,6 +119,7 @@ __all__ = [
     "regularized_grid",
     "rounds",
     "save_policy",
+    "sensitivity",
     "solve",
     "stack_frames",
     "storable",
@@ -156,6 +160,7 @@ _MODULES = {  # where each public name is from; type checkers read the same from
     "Problem": "checkrein.problem",
     "Regressor": "checkrein.functions",
     "Round": "checkrein.game",
+    "Sensitivity": "checkrein.certification.survival",
     "SoftminPolicy": "checkrein.policies",
     "Solution": "checkrein.game",
     "StateActionCost": "checkrein.costs",
@@ -183,6 +188,7 @@ _MODULES = {  # where each public name is from; type checkers read the same from
     "regularized_grid": "checkrein.game.regularized_grid",
     "rounds": "checkrein.game",
     "save_policy": "checkrein.policies",
+    "sensitivity": "checkrein.certification.sensitivity",
     "solve": "checkrein.game.solve",
     "stack_frames": "checkrein.data.frames",
     "storable": "checkrein.base.storage",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from certification.cases import QUICK, Tilted, bandit_log, circling, coin, coin_log, failed, graph_log, harm, judged
-from checkrein import AtMost, Dataset, TabularPolicy
+from checkrein import AtMost, Dataset, TabularPolicy, certify
 from checkrein.certification import METHODS, BootstrapFQE, EpisodeScoreBound
 from checkrein.functions import Linear
 from checkrein.functions.features import Polynomial
@@ -189,3 +189,36 @@ def test_diagnostics_say_nothing_against_an_ordinary_log():
         constraint = AtMost("upper", 100.0, range=(0, 5))
         found = judged(policy, log, constraint, discount=mdp.discount, method=method)
         assert (found.verdict, failed(found)) == ("pass", set())
+
+
+def test_a_policy_that_sits_exactly_on_its_limit_is_judged_to_rounding():
+    """Eighty steps of 0.1 add up to 7.999999999999988; their values, to 8.000000000000002 or so."""
+    steps, episodes = 80, 200
+    log = Dataset.from_arrays(
+        states=np.tile(np.arange(steps), episodes),
+        actions=np.zeros(steps * episodes, dtype=int),
+        next_states=np.tile(np.minimum(np.arange(steps) + 1, steps - 1), episodes),
+        costs={"g": np.full(steps * episodes, 0.1)},
+        terminals=np.tile(np.arange(steps) == steps - 1, episodes),
+        episodes=np.repeat(np.arange(episodes), steps),
+    )
+    only = TabularPolicy(np.ones((steps, 1)))
+    for limit in (8.0, np.nextafter(8.0, 0), np.nextafter(8.0, 9)):
+        found = certify(only, log, constraints=[AtMost("g", limit)], discount=1.0)
+        assert found.constraints[0].estimate == pytest.approx(8.0)
+        assert found.verdict == "pass"
+    assert certify(only, log, constraints=[AtMost("g", 7.99)], discount=1.0).verdict == "fail"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rounding_is_no_disagreement_and_no_variation(seed):
+    """A cost of 0.1 in every step is 0.1 to rounding, however it is summed and refitted."""
+    log = coin_log(400, seed=seed)
+    log = log.with_costs({"harm": np.full(len(log), 0.1), "cost": log.cost("harm")})
+    certificate = judged(coin(0.4), log, harm(1.0), method=None)
+    values = {check.name: check.value for check in certificate.checks}
+    assert values["disagreement"] == 0
+    assert values["Bellman error"] == 0
+    assert values["influence concentration"] == 400  # nothing to concentrate
+    assert certificate.bounds["harm"] == pytest.approx(0.1, rel=1e-12)
+    assert "variation" in values

@@ -1,4 +1,7 @@
-"""Every look at a log is counted, whatever is read off it."""
+"""Every look is charged to the episodes that it used, wherever they lie."""
+
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -6,21 +9,69 @@ import pytest
 from checkrein import AtLeast, AtMost
 from checkrein.base.errors import DataError
 from checkrein.certification.certify import alpha_spent
-from checkrein.certification.looks import Looks, claim_key, log_key
-from problems import random_log
+from checkrein.certification.looks import FILE, Looks, claim_key, state_folder
+from checkrein.data.identity import EpisodeKeys
+from logs_again import bandit, random_world, with_episodes
 
 
-def test_a_new_claim_is_the_next_look_and_an_old_one_keeps_its_number(tmp_path):
-    looks = Looks(tmp_path / "looks.jsonl")
-    assert looks.number("log", "a") == 1
-    looks.record("log", "a", verdict="pass", what="run")
-    looks.record("log", "a", verdict="pass", what="run")
-    assert looks.number("log", "a") == 1
-    assert looks.number("log", "b") == 2
-    looks.record("log", "b", verdict="fail", what="run")
-    assert [looks.number("log", claim) for claim in "abc"] == [1, 2, 3]
-    assert looks.number("another log", "c") == 1
-    assert len((tmp_path / "looks.jsonl").read_text().splitlines()) == 2
+@pytest.fixture
+def ledger(tmp_path):
+    return Looks((tmp_path / "beside" / FILE, tmp_path / "own" / FILE))
+
+
+def look_at(looks, log, claim):
+    """Record a claim, and return which look it is."""
+    number = looks.number(log, claim)
+    assert looks.record(log, claim, verdict="pass", what="run") == []
+    return number
+
+
+def test_a_new_claim_is_the_next_look_and_an_old_one_keeps_its_number(ledger):
+    log = EpisodeKeys.of(random_world(100, 0))
+    assert [look_at(ledger, log, claim) for claim in "aabacb"] == [1, 1, 2, 1, 3, 2]
+    assert look_at(ledger, EpisodeKeys.of(random_world(100, 1)), "c") == 1
+    for path in ledger.paths:
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        assert [line["look"] for line in lines] == [1, 2, 3, 1]
+        assert ["keys" in line for line in lines] == [True, False, False, True]  # once for each set of episodes
+
+
+def test_a_copy_elsewhere_sorted_renamed_or_grown_does_not_reset_the_looks(tmp_path, ledger):
+    log = random_world(300, 0)
+    order = np.random.default_rng(0).permutation(300)
+    look_at(ledger, EpisodeKeys.of(log), "a")
+    elsewhere = Looks((tmp_path / "another" / FILE, ledger.paths[1]))
+    assert elsewhere.number(EpisodeKeys.of(with_episodes(log, order), order), "a") == 1  # the same episodes
+    assert elsewhere.number(EpisodeKeys.of(with_episodes(log, order), order), "b") == 2
+    assert elsewhere.number(EpisodeKeys.of(with_episodes(log, order)), "b") == 2
+    fresh = EpisodeKeys.of(random_world(200, 1), np.arange(500, 700))
+    assert elsewhere.number(EpisodeKeys.of(log).joined(fresh), "b") == 2
+    assert elsewhere.number(EpisodeKeys.of(log).joined(fresh), "a") == 2  # judged again, by more: another look
+    assert elsewhere.number(fresh, "b") == 1
+    assert Looks((tmp_path / "another" / FILE,)).number(EpisodeKeys.of(log), "b") == 1
+
+
+def test_the_episode_that_was_used_most_decides(ledger):
+    log = EpisodeKeys.of(random_world(300, 0))
+    first, last = np.arange(300) < 200, np.arange(300) >= 100
+    look_at(ledger, log.part(first), "a")
+    look_at(ledger, log.part(first), "b")
+    assert look_at(ledger, log.part(last), "c") == 3
+    assert ledger.number(log, "d") == 4
+    assert ledger.number(log.part(~first), "d") == 2
+
+
+def test_a_fresh_log_of_a_tiny_world_is_not_charged_for_another(ledger):
+    look_at(ledger, EpisodeKeys.of(bandit(500, 0)), "a")
+    assert ledger.number(EpisodeKeys.of(bandit(500, 1)), "b") == 1
+    assert ledger.number(EpisodeKeys.of(bandit(500, 0)), "b") == 2
+
+
+def test_looks_that_an_earlier_version_recorded_count_for_every_log_beside_them(ledger):
+    path = ledger.paths[0]
+    path.parent.mkdir()
+    path.write_text('{"log": "x", "claim": "a"}\n{"log": "x", "claim": "b"}\n')
+    assert look_at(ledger, EpisodeKeys.of(random_world(50, 0)), "a") == 3
 
 
 def test_all_looks_together_keep_to_the_error_that_is_stated():
@@ -28,13 +79,6 @@ def test_all_looks_together_keep_to_the_error_that_is_stated():
     assert alpha_spent(0.05, 1) == pytest.approx(0.04)
     assert all(alpha_spent(0.05, look + 1) < alpha_spent(0.05, look) for look in range(1, 20))
     assert alpha_spent(0.05, None) == 0.05
-
-
-def test_a_log_is_known_by_its_decisions_however_costs_and_states_are_read():
-    log = random_log(0)
-    assert log_key(log) == log_key(log.with_costs({"other": np.arange(len(log))}))
-    assert log_key(log) != log_key(random_log(1))
-    assert log_key(log) != log_key(log.part(log.episodes < 10))
 
 
 def test_another_policy_limit_method_or_confidence_is_another_claim():
@@ -52,8 +96,40 @@ def test_another_policy_limit_method_or_confidence_is_another_claim():
     assert len({first, *others}) == 7
 
 
-def test_a_damaged_line_is_an_error_that_names_it(tmp_path):
-    path = tmp_path / "looks.jsonl"
-    path.write_text('{"log": "a", "claim": "b"}\n{"log": "a"}\n')
+@pytest.mark.parametrize("damage", ['{"log": "a"}', "not json", '{"claim": "a", "look": 1, "episodes": "x"}'])
+def test_a_damaged_line_is_an_error_that_names_it(ledger, damage):
+    log = EpisodeKeys.of(random_world(50, 0))
+    look_at(ledger, log, "a")
+    with ledger.paths[1].open("a") as file:
+        file.write(damage + "\n")
     with pytest.raises(DataError, match="line 2"):
-        Looks(path).number("a", "b")
+        ledger.number(log, "b")
+
+
+def test_keys_that_were_changed_are_damaged(ledger):
+    log = EpisodeKeys.of(random_world(50, 0))
+    look_at(ledger, log, "a")
+    line = json.loads(ledger.paths[0].read_text())
+    line["keys"] = line["keys"][::-1].lstrip("=")
+    ledger.paths[0].write_text(json.dumps(line) + "\n")
+    with pytest.raises(DataError, match="line 1"):
+        ledger.number(log, "b")
+
+
+def test_a_record_that_cannot_be_written_is_told_of_and_the_other_is_kept(tmp_path):
+    (tmp_path / "file").write_text("")
+    looks = Looks((tmp_path / "file" / FILE, tmp_path / "own" / FILE))
+    log = EpisodeKeys.of(random_world(50, 0))
+    (trouble,) = looks.record(log, "a", verdict="pass", what="run")
+    assert "could not be recorded" in trouble
+    assert looks.number(log, "b") == 2
+
+
+def test_the_users_own_record_lies_where_the_system_keeps_such_files(monkeypatch):
+    monkeypatch.setenv("CHECKREIN_STATE", "/somewhere")
+    assert state_folder() == Path("/somewhere")
+    monkeypatch.delenv("CHECKREIN_STATE")
+    monkeypatch.setenv("XDG_STATE_HOME", "/state")
+    assert state_folder() == Path("/state/checkrein")
+    monkeypatch.delenv("XDG_STATE_HOME")
+    assert state_folder() == Path.home() / ".local" / "state" / "checkrein"

@@ -1,5 +1,6 @@
 """From a table to a policy and a report, by the commands a user types."""
 
+import html
 import json
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 import checkrein
 from checkrein import AtMost
+from checkrein.report.words import number
 from checkrein_studies import icu
 from cli.commands import checkrein_command
 
@@ -31,7 +33,8 @@ def test_three_commands_lead_from_a_table_to_a_report(ward):
     folder, done = ward
     assert [one.code for one in done] == [0, 0, 0]
     assert "16 finite states of severity, lactate" in done[1].out
-    assert "keeps every limit: certified" in done[2].out
+    assert "keeps every limit, certified" in done[2].out
+    assert "is not shown to lower death" in done[2].out  # 3,000 patients cannot tell
     assert "Certificate: pass." in done[2].out
     names = {path.name for path in (folder / "run").iterdir()}
     assert {
@@ -52,6 +55,49 @@ def test_no_row_is_lost(ward):
     assert card["rows"] == pl.read_csv(folder / "icu.csv").height
     assert card["rows"] == card["rows_used"] + sum(card["left_out"].values())
     assert card["left_out"]  # some patients were still there when the log stopped
+
+
+def require_objective(run, printed, name, sign):
+    """Page and terminal tell the certificate's numbers, in the user's sign."""
+    told = json.loads((run / "certificate.json").read_text())["objective"]
+    more, less = ("more", "less") if sign > 0 else ("less", "more")
+    ends = [
+        f"{number(abs(end))} {more if end > 0 else less}"
+        for end in sorted((told["lower"], told["upper"]), key=lambda x: sign * x)
+    ]
+    words = (
+        f"{name} is {number(sign * told['estimate'])}, {number(abs(told['difference']))} "
+        f"{more if told['difference'] > 0 else less} than behavior's {number(sign * told['behavior'])} "
+    )
+    words += f"(between {ends[0]} and {ends[1]})." if told["lower"] < 0 < told["upper"] else "(between "
+    page = " ".join(html.unescape((run / "report.html").read_text()).split())
+    assert f"Objective: {told['verdict']}. {words}" in " ".join(printed.split())
+    assert f"{name}: {told['verdict']}" in page
+    assert words in page
+    level = json.loads((run / "summary.json").read_text())["level"]
+    passed = json.loads((run / "certificate.json").read_text())["verdict"] == "pass"
+    assert (level == "good") == (passed and told["verdict"] == "better")
+
+
+def test_page_and_terminal_tell_the_objective_as_the_certificate_does(ward):
+    folder, done = ward
+    require_objective(folder / "run", done[2].out, "death", 1)
+
+
+def test_what_the_bounds_allow_for_rare_events_is_part_of_them(ward):
+    folder, _ = ward
+    for one in checkrein.Certificate.read(folder / "run" / "certificate.json").constraints:
+        assert 0 <= one.missed <= one.bound - one.estimate
+
+
+def test_the_objective_of_another_look_is_told_by_certify(ward):
+    folder, _ = ward
+    out = folder / "again.json"
+    done = checkrein_command("certify", folder / "run", "--data", folder / "icu.csv", "--out", out)
+    mine, first = (checkrein.Certificate.read(path) for path in (out, folder / "run" / "certificate.json"))
+    assert mine == first  # the same claim on the same episodes
+    assert mine.excluded == mine.episodes == 3000
+    assert f"Objective: {mine.objective.verdict}. death is {number(mine.objective.estimate)}" in done.out
 
 
 def exact_values(run):
@@ -223,6 +269,7 @@ def test_maximising_and_at_least_are_minimising_and_at_most_of_the_negative(ward
     assert costs[2]["values"]["learned"]["learning"] == pytest.approx(-2.5, abs=1e-3)
     judged = checkrein.Certificate.read(folder / "mirrored" / "certificate.json").constraints[1]
     assert judged.bound < judged.estimate < judged.other_bound  # of what must be at least so much, from below
+    require_objective(folder / "mirrored", done.out, "alive", -1)
 
 
 def test_features_and_averages_per_step_work_too(ward):

@@ -62,6 +62,34 @@ def test_behavior_is_valued_to_the_end_where_episodes_were_cut_off(tmp_path):
     assert values["behavior"]["learning"] == pytest.approx(10.0, rel=0.2)  # not the 4.1 that the log shows
 
 
+def test_a_state_that_lacks_something_is_a_warning_and_keeps_the_certificate_from_passing(tmp_path):
+    """What a step does harm by is the action before, which no column tells."""
+    rng, rows = np.random.default_rng(0), []
+    for episode in range(600):
+        before = 0
+        for step in range(6):
+            action, ended = int(rng.integers(2)), rng.random() < 0.1
+            harm = int(rng.random() < 0.1 + 0.6 * before)
+            rows.append((episode, step, int(rng.integers(2)), action, 1.0 - 0.1 * action, harm, int(ended)))
+            before = action
+            if ended:
+                break
+    names = ["episode", "step", "state", "action", "effort", "harm", "done"]
+    pl.DataFrame(rows, schema=names, orient="row").write_csv(tmp_path / "log.csv")
+    (tmp_path / "problem.toml").write_text(
+        '[data]\npath = "log.csv"\nepisode = "episode"\nstep = "step"\nstate = "state"\naction = "action"\n'
+        'terminal = "done"\n[objective]\nminimize = "effort"\n[[constraint]]\nname = "harm"\ncost = "harm"\n'
+        "at_most = 9\n[learn]\ndiscount = 0.9\nholdout = 0.5\n"
+    )
+    done = checkrein_command("fit", tmp_path / "problem.toml", "--out", tmp_path / "run")
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert any("the last action foretells what a step costs" in said for said in summary["card"]["warnings"]), done
+    certificate = json.loads((tmp_path / "run" / "certificate.json").read_text())
+    assert certificate["verdict"] == "inconclusive"
+    assert "the state lacks something" in certificate["reason"]
+    assert "the state lacks something" in (tmp_path / "run" / "report.html").read_text()
+
+
 def test_an_hdf5_log_needs_no_columns(tmp_path):
     h5py = pytest.importorskip("h5py")
     rng = np.random.default_rng(0)
@@ -104,3 +132,58 @@ def test_a_policy_that_need_not_end_is_one_message_and_leaves_nothing(tmp_path):
     assert done.code == 2
     assert "can circle for ever in 2 states" in done.err
     assert not (tmp_path / "run").exists()
+
+
+def stays_of_patients(folder, *, patients=80, stays=4):
+    """Write a log of one-step stays, and a problem on it that says whose they are."""
+    rng = np.random.default_rng(0)
+    whose = np.repeat(np.arange(patients), stays)
+    drug = rng.integers(0, 2, whose.size)
+    harm = rng.random(whose.size) < np.where(rng.random(patients) < 0.5, 0.05, 0.35)[whose] * (1 + drug) / 2
+    pl.DataFrame(
+        {
+            "stay": np.arange(whose.size), "patient": [f"p{i}" for i in whose], "ward": 0, "drug": drug,
+            "pain": 1.0 - drug, "harm": harm.astype(int), "done": 1,
+        }
+    ).write_csv(folder / "stays.csv")  # fmt: skip
+    (folder / "stays.toml").write_text(
+        '[data]\npath = "stays.csv"\nepisode = "stay"\ncluster = "patient"\nstate = "ward"\naction = "drug"\n'
+        'terminal = "done"\n[objective]\nminimize = "pain"\n[[constraint]]\nname = "harm"\nat_most = 0.6\n'
+        '[learn]\nmargin = "none"\ndiscount = 1\n[certify]\nmethod = "fqe-t"\n'
+    )
+
+
+def test_clusters_of_a_log_are_held_out_whole_counted_and_told(tmp_path):
+    stays_of_patients(tmp_path)
+    shown = checkrein_command("inspect", tmp_path / "stays.toml")
+    assert "in 80 clusters of up to 4" in " ".join(shown.out.split())
+    done = checkrein_command("fit", tmp_path / "stays.toml", "--out", tmp_path / "run")
+    assert done.code == 0, done
+    assert "160 episodes in 40 clusters" in " ".join(done.out.split())
+    found = json.loads((tmp_path / "run" / "certificate.json").read_text())
+    assert (found["episodes"], found["clusters"]) == (160, 40)
+    assert found["checks"][0]["words"] == "40 held-out clusters"
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "160, in 40 clusters, which are what was counted" in page
+    assert "320, in 80 clusters of up to 4" in page
+    assert "160 held-out episodes of 40 clusters" in page
+    valued = checkrein_command("evaluate", tmp_path / "run", "--data", tmp_path / "stays.csv", "--estimators", "fqe")
+    assert "160 episodes in 40 clusters of the held-out part" in " ".join(valued.out.split()), valued
+
+
+def test_a_first_problem_file_guesses_whose_stays_they_are(tmp_path):
+    stays_of_patients(tmp_path)
+    pl.read_csv(tmp_path / "stays.csv").rename({"stay": "episode"}).write_csv(tmp_path / "log.csv")
+    assert checkrein_command("init", tmp_path / "log.csv", "--out", tmp_path / "first.toml").code == 0
+    data = tomllib.loads((tmp_path / "first.toml").read_text())["data"]
+    assert (data["episode"], data["cluster"]) == ("episode", "patient")
+    assert "patient" not in data["state"]
+
+
+def test_a_cluster_of_a_log_without_columns_is_refused(tmp_path):
+    (tmp_path / "p.toml").write_text(
+        '[data]\npath = "minari:some/log-v0"\ncluster = "patient"\n[objective]\nmaximize = "reward"\n'
+    )
+    done = checkrein_command("inspect", tmp_path / "p.toml")
+    assert done.code == 2
+    assert "cluster names a column of a table, but this log is none" in " ".join(done.err.split())

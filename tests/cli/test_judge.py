@@ -1,12 +1,15 @@
 """A finished run, judged by the commands a user types."""
 
 import json
+import shutil
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
 
 import checkrein
+from checkrein.runs.folder import RunFolder
 from cli.commands import checkrein_command
 
 LOOKS = "checkrein-looks.jsonl"
@@ -187,3 +190,123 @@ def test_without_a_holdout_there_is_no_certificate(ward):
     done = checkrein_command("certify", ward / "all", "--data", ward / "icu.csv")
     assert done.code == 2
     assert "learned from all of this log" in done.err
+
+
+def test_what_a_certificate_survives_is_shown_kept_and_put_on_the_page_without_a_look(ward):
+    run, log = ward / "run", ward / "icu.csv"
+    before = (ward / LOOKS).read_text()
+    done = checkrein_command("sensitivity", run, "--data", log)
+    assert done.code == 0, done.err
+    assert (ward / LOOKS).read_text() == before
+    found = checkrein.Sensitivity.read(run / "sensitivity.json")
+    certificate = checkrein.Certificate.read(run / "certificate.json")
+    assert found.passed == (certificate.verdict == "pass")
+    for claim, judged in zip(found.constraints, certificate.constraints, strict=True):
+        assert (claim.odds_ratio is not None) == (judged.verdict == "pass")
+    said = " ".join(done.out.split())
+    assert found.explanation in said
+    assert all(claim.name in said for claim in found.claims)
+    assert "What would have to be hidden" in (run / "report.html").read_text()
+    assert json.loads((run / "summary.json").read_text())["sensitivity"] == json.loads(found.model_dump_json())
+
+
+def test_without_a_certificate_there_is_nothing_to_undo(ward, tmp_path):
+    new = ward / "newer"
+    new.mkdir()
+    assert checkrein_command("example", "--out", new, "--patients", 60, "--seed", 9).code == 0
+    run = shutil.copytree(ward / "run", tmp_path / "run")
+    (run / "certificate-new.json").unlink(missing_ok=True)
+    done = checkrein_command("sensitivity", run, "--data", new / "icu.csv")
+    assert done.code == 2
+    assert "has no certificate-new.json" in done.err
+    assert f"checkrein certify {run} --data {new / 'icu.csv'}" in done.err
+
+
+@pytest.fixture(scope="module")
+def other_ward(ward):
+    """A fresh log of the same kind, under names that the first does not have."""
+    folder = ward / "other"
+    folder.mkdir()
+    assert checkrein_command("example", "--out", folder, "--patients", 1000, "--seed", 9).code == 0
+    return pl.read_csv(folder / "icu.csv").with_columns(pl.col("patient") + 100_000)
+
+
+def judged_on(ward, folder, table):
+    """What certify says of the run on a table that lies elsewhere, and the certificate."""
+    folder.mkdir()
+    table.write_csv(folder / "log.csv")
+    done = checkrein_command("certify", ward / "run", "--data", folder / "log.csv", "--out", folder / "found.json")
+    certificate = checkrein.Certificate.read(folder / "found.json") if (folder / "found.json").exists() else None
+    return " ".join((done.out + done.err).split()), certificate
+
+
+def by_patient(table, seed):
+    """The rows with patients in another order."""
+    patients = table["patient"].unique(maintain_order=True).shuffle(seed=seed)
+    return pl.DataFrame({"patient": patients}).join(table, on="patient", how="left", maintain_order="left")
+
+
+def test_a_log_that_is_shuffled_is_judged_by_what_was_held_out_and_is_the_same_look(ward, tmp_path):
+    said, found = judged_on(ward, tmp_path / "there", by_patient(pl.read_csv(ward / "icu.csv"), 1))
+    first = checkrein.Certificate.read(ward / "run" / "certificate.json")
+    assert "learned from 2,000 of these 4,000 episodes: 2,000 are fresh" in said
+    assert (found.episodes, found.look, found.verdict) == (2000, 1, first.verdict)
+    assert found.bounds == pytest.approx(first.bounds)
+
+
+def test_names_that_were_changed_do_not_make_learning_episodes_judges_nor_reset_the_looks(ward, tmp_path):
+    table = by_patient(pl.read_csv(ward / "icu.csv"), 2)
+    table = table.with_columns(patient=pl.col("patient").rank("dense") * 7 + 3)
+    said, found = judged_on(ward, tmp_path / "there", table)
+    assert "learned from 2,000 of these 4,000 episodes" in said
+    assert found.look > 1
+
+
+def test_new_episodes_alone_are_a_first_look(ward, other_ward, tmp_path):
+    said, found = judged_on(ward, tmp_path / "there", other_ward)
+    assert "learned from" not in said
+    assert (found.episodes, found.look) == (1000, 1)
+
+
+def test_of_a_log_that_has_grown_the_new_episodes_and_those_held_out_judge(ward, other_ward, tmp_path):
+    table = pl.concat([other_ward, pl.read_csv(ward / "icu.csv")])
+    said, found = judged_on(ward, tmp_path / "there", table)
+    assert "learned from 2,000 of these 5,000 episodes: 3,000 are fresh" in said
+    assert found.episodes == 3000
+    assert found.look > 1
+
+
+def test_a_log_of_learning_episodes_alone_judges_nothing(ward, tmp_path):
+    table = pl.read_csv(ward / "icu.csv")
+    learned = checkrein_command("evaluate", ward / "run", "--data", ward / "icu.csv", "--estimators", "naive")
+    assert "learned from 2,000 of these 4,000 episodes" in " ".join(learned.out.split())
+    held_out = np.random.default_rng(0).permutation(4000)[:2000]
+    names = table["patient"].unique(maintain_order=True).to_numpy()
+    part = table.filter(~pl.col("patient").is_in(names[held_out].tolist()))
+    said, found = judged_on(ward, tmp_path / "there", part)
+    assert found is None
+    assert "learned from all of this log, 2,000 episodes" in said
+
+
+def test_copies_are_left_out_before_a_log_is_split_and_the_report_says_so(ward, tmp_path):
+    table = pl.read_csv(ward / "icu.csv")
+    first = table.filter(pl.col("patient").is_in(table["patient"].unique(maintain_order=True)[:300].to_list()))
+    again = first.with_columns(pl.col("patient") + 500_000)
+    pl.concat([table, again]).write_csv(tmp_path / "icu.csv")
+    (tmp_path / "icu.toml").write_text((ward / "icu.toml").read_text())
+    done = checkrein_command("inspect", tmp_path / "icu.toml")
+    assert "300 of 4,300 episodes are copies of others (episodes 500" in " ".join((done.out + done.err).split())
+    said, found = judged_on(ward, tmp_path / "there", pl.concat([table, again]))
+    assert "learned from 2,000 of these 4,000 episodes" in said
+    assert "Of this log, 300 of 4,300 episodes are copies of others" in said
+    assert found.look == 1
+    assert found.checks[0].words.startswith("300 of 4,300 episodes are copies")
+
+
+def test_a_run_that_does_not_say_what_it_learned_from_cannot_be_judged(ward, tmp_path):
+    shutil.copytree(ward / "run", tmp_path / "run")
+    folder = RunFolder(tmp_path / "run")
+    folder.write_problem((ward / "icu.toml").read_text(), replace(folder.resolved(), learned=None))
+    done = checkrein_command("certify", tmp_path / "run", "--data", ward / "icu.csv")
+    assert done.code == 2
+    assert "does not say which episodes it learned from" in " ".join(done.err.split())

@@ -12,12 +12,14 @@ import numpy as np
 from checkrein import ExponentiatedGradient, solve
 from problems import PLAYERS, binding_limits, exact_problem, random_mdp
 
+ENDED = os.WEXITED | os.WNOHANG | os.WNOWAIT  # ask whether a child ended, and leave it to be waited for
+
 
 def play(folder: Path) -> None:
     mdp = random_mdp(0, n_constraints=3, n_states=20)
     problem = exact_problem(mdp, binding_limits(mdp))
     learner = ExponentiatedGradient(5.0, 0.02)
-    solve(problem, **PLAYERS, learner=learner, tolerance=1e-9, max_rounds=150, checkpoint=folder)
+    solve(problem, **PLAYERS, learner=learner, tolerance=1e-9, max_rounds=400, checkpoint=folder)
 
 
 def start(folder: Path) -> int:
@@ -40,7 +42,7 @@ def main(folder: Path, kills: int) -> None:
     for _ in range(kills):
         wanted = recorded(folder / "killed") + int(rng.integers(0, 11))
         child = start(folder / "killed")
-        while recorded(folder / "killed") < wanted:
+        while recorded(folder / "killed") < wanted and os.waitid(os.P_PID, child, ENDED) is None:
             time.sleep(0.0002)
         time.sleep(rng.uniform(0, 0.02))  # into the start-up, the replay, a fit, or the middle of a write
         os.kill(child, signal.SIGKILL)

@@ -71,7 +71,7 @@ def test_killed_at_random_moments_a_run_equals_the_unbroken_one_bit_for_bit(kill
     progress = json.loads(done.stdout)
     assert len(progress) == kills
     assert len(set(progress)) > {4: 1, 20: 10}[kills]  # killed at different moments of the run
-    assert progress[-1] < 150  # and before its end
+    assert progress[-1] < 400  # and before its end
     assert contents(tmp_path / "killed") == contents(tmp_path / "unbroken")
 
 

@@ -15,8 +15,8 @@ ROWS = {
 }
 
 
-def card(discount=0.5, factor=1.0, **changes):
-    choice = {"episode": "e", "state": "x", "action": "a", "costs": "c", "terminal": "end"}
+def card(discount=0.5, factor=1.0, cluster=None, **changes):
+    choice = {"episode": "e", "state": "x", "action": "a", "costs": "c", "terminal": "end", "cluster": cluster}
     reading = read_table(pl.DataFrame(ROWS | changes), Columns(**choice))
     units = {"c": (Unit.SUM, factor)}
     return data_card(reading.dataset, source=reading.source, discount=discount, units=units, warnings=reading.warnings)
@@ -51,3 +51,15 @@ def test_advice_is_given_where_the_log_is_thin():
         "the same in every row",
     ):
         assert words in said
+
+
+def test_clusters_are_counted_and_few_of_them_are_a_warning():
+    found = card(cluster="p", p=["u", "u", "u", "v", "v", "u"])
+    assert (found.episodes, found.clusters, found.largest_cluster) == (3, 2, 2)
+    assert any("only 2 clusters, whose episodes are not independent" in words for words in found.warnings)
+    sums = np.array([3.0, 1.5, 5.0])
+    pulls = np.array([sums[0] + sums[2] - 2 * sums.mean(), sums[1] - sums.mean()]) / 3
+    assert found.behavior[0].standard_error == pytest.approx(np.sqrt(pulls @ pulls / (1 - 5 / 9)))
+    assert (card().clusters, card().largest_cluster) == (None, None)
+    assert not any("clusters" in words for words in card().warnings)
+    assert card(cluster="p", p=["u"] * 6).behavior[0].standard_error is None

@@ -259,3 +259,26 @@ def test_costs_that_need_the_whole_log_are_refused():
         read_compressed(random_log(), **CHOICE | {"state": []})
     with pytest.raises(DataError, match="no column 'nope'"):
         read_compressed(random_log(), **CHOICE | {"action": "nope"})
+
+
+def test_whole_clusters_are_kept():
+    log = random_log().with_columns((pl.col("e") // 9).alias("patient"))
+    streamed = read_compressed(log, **CHOICE, cluster="patient", keep=lambda patients: patients < 4)
+    whole = read_compressed(log, **CHOICE, keep=lambda ids: ids < 36)
+    require_same(streamed, whole)
+
+
+@pytest.mark.parametrize("batch", [2, 1000])
+def test_an_episode_of_two_clusters_or_none_is_refused_wherever_a_batch_ends(monkeypatch, batch):
+    monkeypatch.setattr(stream, "BATCH", batch)
+    monkeypatch.setattr(stream, "SLAB", batch)
+    log = random_log()
+    row = next(i for i in range(1, log.height) if log["e"][i] == log["e"][i - 1])
+    for wrong, words in (
+        (99, f"row {row + 1}, but 5 in the row before"),
+        (None, f"'patient' is missing in .*{row + 1}"),
+    ):
+        patients = [5] * log.height
+        patients[row] = wrong
+        with pytest.raises(DataError, match=words):
+            read_compressed(log.with_columns(pl.Series("patient", patients)), **CHOICE, cluster="patient")

@@ -199,3 +199,27 @@ def test_an_encoding_says_which_raw_value_it_does_not_know():
     assert np.array_equal(dataset.encoding.encode(pl.DataFrame({"severity": ["low", "high"]})), dataset.states[:2])
     with pytest.raises(DataError, match="the table has no column 'severity'"):
         dataset.encoding.encode(pl.DataFrame({"x": [1]}))
+
+
+STAYS = ROWS | {"patient": [7, 7, 7, 8, 8], "hospital": ["north", "north", "north", "south", "south"]}
+
+
+def test_a_cluster_column_says_whose_each_row_is():
+    found = read(STAYS, cluster="hospital")
+    assert [("north", "south")[c] for c in found.clusters] == ["north"] * 3 + ["south"] * 2
+    assert read(STAYS, cluster="patient").clusters.tolist() == [0, 0, 0, 1, 1]
+    assert read(STAYS).clusters is None
+
+
+def test_a_cluster_must_be_known_in_every_row_and_one_for_an_episode():
+    with pytest.raises(DataError, match="cluster 'hospital' is missing in the table, row 2: every row must say"):
+        read(STAYS | {"hospital": ["north", None, "north", "south", "south"]}, cluster="hospital")
+    with pytest.raises(DataError, match="'hospital' is missing in the table, row 4"):
+        read(STAYS | {"hospital": [1.0, 1.0, 1.0, np.nan, 2.0]}, cluster="hospital")
+    words = (
+        "episode 7 has 'hospital' south in the table, row 2, but north in the table, row 3: .*fix the log or split it"
+    )
+    with pytest.raises(DataError, match=words):
+        read(STAYS | {"hospital": ["north", "south", "north", "south", "south"]}, cluster="hospital")
+    with pytest.raises(DataError, match="no column 'ward'"):
+        read(STAYS, cluster="ward")

@@ -156,7 +156,7 @@ def test_a_bound_certifies_and_is_diagnosed_by_what_it_says_it_rests_on():
             policy, log, constraints=[AtMost("g0", limit)], discount=0.9, method=defined(BOUND, "Doubled")()
         )
         assert (found.verdict, found.method, found.guarantee) == (verdict, "fqe-doubled", "heuristic")
-        assert found.bounds["g0"] == pytest.approx(2 * value)
+        assert 2 * value <= found.bounds["g0"] <= 2.1 * value  # rare events that the log may lack come on top
     assert {check.name for check in found.checks} >= {"unsupported decisions", "rare decisions"}
 
 

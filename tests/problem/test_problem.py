@@ -101,3 +101,13 @@ def test_a_declared_range_is_the_worst_that_is_assumed():
     assert problem.worst()[1:].tolist() == [3.0, -0.5]
     with pytest.raises(ProblemError, match="least and its largest"):
         AtMost("g0", 1.0, range=(2, 1))
+
+
+def test_sums_that_differ_by_rounding_do_not_vary():
+    log = random_log(0)
+    lengths = np.bincount(log.episodes)
+    shares = (1 / lengths)[log.episodes]  # sums of 1 to rounding, of 0.1 + ... + 0.1
+    same = log.with_costs({"c": shares, "g0": log.cost("g0")})
+    problem = Problem(same, objective="c", constraints=[AtMost("g0", 1.0)], discount=1.0)
+    assert problem.spread[0] == 1
+    assert problem.spread[1] == pytest.approx(same.returns(1.0)[:, 1].std())

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import pytest
 
+from checkrein.certification.survival import Sensitivity, Survival
 from checkrein.game.solution import Status
 from checkrein.report.figures import figures
 from checkrein.report.figures.figure import VERDICTS
@@ -85,7 +86,7 @@ def test_a_run_without_a_policy_to_speak_of_is_bad_whatever_the_certificate_says
 
 def test_without_a_certificate_verdict_and_caveat_promise_nothing():
     level, sentence = verdict(Status.CONVERGED, finite_summary().costs, None)
-    assert level == "good"
+    assert level == "caution"
     assert "certified" not in sentence
     assert caveat(None) == CAVEAT
 
@@ -259,3 +260,35 @@ def test_a_browser_keeps_every_label_inside_its_plot_and_off_the_names_of_rows(o
             assert plot[0][0] <= left < right <= plot[0][2]
             assert plot[0][1] <= top < bottom <= plot[0][3]
             assert not any(left < n[2] and n[0] < right and top < n[3] - 4 and n[1] < bottom - 4 for n in names)
+
+
+def hidden(**odds):
+    claims = [Survival(name=name, words="at most", limit=1.5, odds_ratio=ratio) for name, ratio in odds.items()]
+    return Sensitivity(
+        constraints=claims,
+        objective=Survival(name="death", words="better than behavior", odds_ratio=2.25),
+        passed=True,
+        confidence=0.95,
+        episodes=1240,
+        logged_propensities=False,
+        dataset="",
+        policy="",
+    )
+
+
+def test_what_a_pass_survives_stands_beside_it_in_words():
+    summary = finite_summary(passing())
+    assert "checkrein sensitivity" in words_of(summary)
+    found = summary.model_copy(update={"sensitivity": hidden(vaso=1.4, fluids=100.0)})
+    said = words_of(found)
+    assert "survives a hidden factor that changes the odds of an action by up to 1.40." in said
+    assert "could break the limit on vaso" in said
+    assert "over 100" in said
+    assert "death better than behavior" in said
+    assert "2.25" in said
+    assert "checkrein sensitivity" not in said
+    assert Summary.model_validate(json.loads(found.model_dump_json())) == found
+
+
+def test_a_certificate_that_is_no_pass_names_no_hidden_factor():
+    assert "hidden factor" not in words_of(finite_summary(failing()))

@@ -45,6 +45,9 @@ def finished(tmp_path_factory):
         ("certify", folder, "--data", log),
         ("certify", folder, "--data", log, "--single"),
         ("certify", folder, "--data", other),
+        ("sensitivity", folder, "--data", log),
+        ("sensitivity", folder, "--data", log, "--single"),
+        ("sensitivity", folder, "--data", other),
         ("evaluate", folder, "--data", log, "--estimators", "fqe,dr"),
         ("export", folder, "--format", "json"),
     ):

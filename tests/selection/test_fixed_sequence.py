@@ -50,8 +50,9 @@ def test_a_path_leads_from_the_safest_aim_to_the_first_that_does_not_pass():
     assert not found.candidates[-1].passed
     first = [candidate for candidate in found.candidates if candidate.rule == 0]
     assert [candidate.margin for candidate in first] == sorted((candidate.margin for candidate in first), reverse=True)
-    estimates = [candidate.certificate.estimates["g0"] for candidate in first]
-    assert estimates == sorted(estimates)  # bolder: closer to the limit
+    for distance in (0.5, 1.0):
+        estimates = [one.certificate.estimates["g0"] for one in first if one.distance == distance]
+        assert estimates == sorted(estimates)  # bolder: closer to the limit
     assert f"{len(found.candidates) - 1} candidates pass; the next" in found.explanation
 
 
@@ -135,10 +136,8 @@ def test_starts_that_were_given_are_judged_by():
     found = learn_certified(Problem(log, objective="c", constraints=limit, discount=0.9), margins=(2.0,), seed=0)
     assert found.policy is None
     own = rows_of(log, initial_states=None, initial_weights=None)
-    assert (
-        learn_certified(Problem(own, objective="c", constraints=limit, discount=0.9), margins=(2.0,), seed=0).policy
-        is not None
-    )
+    asked = Problem(own, objective="c", constraints=limit, discount=0.9)
+    assert learn_certified(asked, margins=(2.0,), improvement="not asked", seed=0).policy is not None
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))])
@@ -240,3 +239,41 @@ def test_what_makes_no_sense_is_refused(change, message):
         learn_certified(problem_of(0), **change)
     with pytest.raises(ArgumentError, match="without constraints"):
         learn_certified(Problem(problem_of(0).dataset, objective="c", constraints=[], discount=0.95))
+
+
+def test_what_is_returned_is_shown_better_unless_behavior_breaks_a_limit():
+    """Costs do not depend on what is done: nothing can be better, and every policy passes or none does."""
+    rng = np.random.default_rng(0)
+    log = Dataset.from_arrays(
+        states=np.zeros(600, dtype=int),
+        actions=rng.integers(0, 2, 600),
+        next_states=np.zeros(600, dtype=int),
+        costs={"c": rng.random(600), "g0": rng.random(600)},
+        terminals=np.ones(600),
+        episodes=np.arange(600),
+    )
+    problem = Problem(log, objective="c", constraints=[AtMost("g0", 0.7)], discount=0.9)
+    for asked in ("preferred", "required"):
+        found = learn_certified(problem, improvement=asked, seed=0)
+        assert any(candidate.passed for candidate in found.candidates)
+        assert found.policy is None
+        assert "none is shown better than behavior, which may keep the limits as well" in found.explanation
+    assert learn_certified(problem, improvement="not asked", seed=0).policy is not None
+
+
+def test_where_behavior_breaks_a_limit_what_keeps_it_is_returned_unless_it_is_shown_worse():
+    """Action 1 is the only one within the limit; it costs as much as action 0, or more."""
+    rng = np.random.default_rng(1)
+    actions = rng.integers(0, 2, 600)
+    for dearer, returned in ((0.0, True), (1.0, False)):
+        log = Dataset.from_arrays(
+            states=np.zeros(600, dtype=int),
+            actions=actions,
+            next_states=np.zeros(600, dtype=int),
+            costs={"c": rng.random(600) + dearer * actions, "g0": rng.random(600) + (actions == 0)},
+            terminals=np.ones(600),
+            episodes=np.arange(600),
+        )
+        problem = Problem(log, objective="c", constraints=[AtMost("g0", 0.7)], discount=0.9)
+        assert (learn_certified(problem, seed=0).policy is not None) == returned
+        assert learn_certified(problem, improvement="not asked", seed=0).policy is not None

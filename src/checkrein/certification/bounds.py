@@ -1,7 +1,8 @@
 """Ways to bound a policy's constraints from above on data that did not choose it; each names its guarantee.
 
 `BootstrapFQE` refits FQE on episodes drawn anew; `EpisodeScoreBound` bounds the mean of the episodes' scores, weighed
-(PDIS) or doubly robust (DR). alpha is that of all constraints together.
+(PDIS) or doubly robust (DR). alpha is that of all constraints together. Where the log has clusters of episodes, these
+are drawn and counted in place of episodes.
 """
 
 import math
@@ -121,22 +122,27 @@ class BootstrapFQE:
         return self.bound(self.replicate(problem, policy, alpha=alpha, rng=rng), alpha)
 
     def estimate(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Fit once; the standard errors are those of the influence of each episode."""
+        """Fit once; the standard errors are those of the influence of each episode, or cluster of them."""
+        values, influence = self.by_episode(problem, policy, rng)
+        episodes = Episodes.of(problem)
+        return values, standard_errors(episodes.unit_means(influence), episodes.unit_weights)
+
+    def by_episode(self, problem: Problem, policy: Policy, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Return the values (1 + m,) and the influence (e, 1 + m) of each episode."""
         del rng  # closed forms leave nothing to chance
-        refits = Refits.of(problem, policy, self.functions, self.support)
-        values, influence = refits.point()
-        return values, standard_errors(influence, refits.weights)
+        return Refits.of(problem, policy, self.functions, self.support).point()
 
     def replicate(self, problem: Problem, policy: Policy, *, alpha: float, rng: np.random.Generator) -> "Replicates":
         """Refit on as many samples of the episodes as bounds at `error` need."""
         refits = Refits.of(problem, policy, self.functions, self.support)
         values, influence = (column[..., 1:] for column in refits.point())
-        errors = standard_errors(influence, refits.weights)
+        influence, weights = refits.episodes.unit_means(influence), refits.episodes.unit_weights
+        errors = standard_errors(influence, weights)
         count = 0 if self.kind == "t" else _enough(self.replicates, alpha / problem.n_constraints, self.most)
         sizes = [min(BLOCK, count - begin) for begin in range(0, count, BLOCK)] or [0]
         blocks = [refits(draws(len(influence), size, rng)) for size in sizes]
         found, replicate_errors = (np.concatenate(columns)[:, 1:] for columns in zip(*blocks, strict=True))
-        return Replicates(values, errors, influence, refits.weights, found, replicate_errors)
+        return Replicates(values, errors, influence, weights, found, replicate_errors)
 
     def bound(self, fits: "Replicates", alpha: float) -> Interval:
         """Bound all constraints by replicates that may serve other kinds as well."""
@@ -148,7 +154,8 @@ class BootstrapFQE:
         if self.kind == "pivotal":
             low, high = (2 * values - np.quantile(fits.replicates, at, axis=0) for at in (1 - level, level))
         else:
-            low, high = (_accelerated(values, fits.influence, fits.replicates, at) for at in (level, 1 - level))
+            pulls = fits.weights[:, None] * fits.influence
+            low, high = (_accelerated(values, pulls, fits.replicates, at) for at in (level, 1 - level))
         return Interval(values, errors, low, high)
 
 
@@ -157,8 +164,8 @@ class Replicates(NamedTuple):
 
     values: FloatArray  # (m,)
     errors: FloatArray  # (m,)
-    influence: FloatArray  # (e, m)
-    weights: FloatArray  # (e,)
+    influence: FloatArray  # (u, m)
+    weights: FloatArray  # (u,)
     replicates: FloatArray  # (B, m)
     replicate_errors: FloatArray  # (B, m)
 
@@ -171,7 +178,7 @@ class EpisodeScoreBound:
     bound: "t" and "studentised" are asymptotic, the latter the wider of two: as they are, and with the known mean of
         the weights as a control variate, for a log may lack the few episodes that would weigh most. "bernstein" and
         "betting" hold at any size, for costs of one sign whose constraints declare a `range`, and weights that never
-        exceed the declared `largest_weight`
+        exceed the declared `largest_weight`; clusters of episodes must then be of one size
     """
 
     estimator: Literal["pdis", "dr"] = "dr"
@@ -211,31 +218,40 @@ class EpisodeScoreBound:
 
     def __call__(self, problem: Problem, policy: Policy, *, alpha: float, rng: np.random.Generator) -> Interval:
         """Bound all constraints."""
-        weights = Episodes.of(problem).weights
-        scores = self.scores(problem, policy, rng)[:, 1:]
-        m = problem.n_constraints
+        episodes, m = Episodes.of(problem), problem.n_constraints
+        each = self.scores(problem, policy, rng)[:, 1:]
+        scores, weights = episodes.unit_means(each), episodes.unit_weights
         if self.bound in ("bernstein", "betting"):
             low, high = self._range(problem)
             self._require_weights(importance_weights(problem, policy, self._propensities(problem)))
             names = [c.name for c in problem.constraints]
-            require_inside(scores, low, high, names)
+            require_inside(each, low, high, names)
             if not (weights == weights[0]).all():
-                raise ArgumentError(f"{self.name} needs episodes that all count the same: their weights differ")
+                raise ArgumentError(
+                    f"{self.name} needs {episodes.unit_name}s that all count the same, but they count from "
+                    f"{weights.min():g} to {weights.max():g}: use {self.estimator}-studentised or {self.estimator}-t"
+                )
             return (bernstein if self.bound == "bernstein" else betting)(scores, low, high, alpha / m)
         if self.bound == "t":
             values = weights @ scores / weights.sum()
             return student(values, standard_errors(scores - values, weights), weights, alpha / m)
         drawn = draws(len(scores), _enough(self.replicates, alpha / m), rng)
         plain = bootstrap_t(scores, weights, drawn, alpha)
-        whole = importance_weights(problem, policy, self._propensities(problem))[Episodes.of(problem).last]
-        known = bootstrap_t(_calibrated(scores, whole, weights), weights, drawn, alpha)
+        whole = importance_weights(problem, policy, self._propensities(problem))[episodes.last]
+        known = bootstrap_t(_calibrated(scores, episodes.unit_means(whole), weights), weights, drawn, alpha)
         return plain._replace(lower=np.minimum(plain.lower, known.lower), upper=np.maximum(plain.upper, known.upper))
 
     def estimate(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Average over episodes."""
-        weights, scores = Episodes.of(problem).weights, self.scores(problem, policy, rng)
-        values = weights @ scores / weights.sum()
-        return values, standard_errors(scores - values, weights)
+        values, influence = self.by_episode(problem, policy, rng)
+        episodes = Episodes.of(problem)
+        return values, standard_errors(episodes.unit_means(influence), episodes.unit_weights)
+
+    def by_episode(self, problem: Problem, policy: Policy, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Return the values (1 + m,) and the influence (e, 1 + m) of each episode."""
+        scores = self.scores(problem, policy, rng)
+        values = Episodes.of(problem).mean(scores)
+        return values, scores - values
 
     def scores(self, problem: Problem, policy: Policy, rng: np.random.Generator) -> FloatArray:
         """(e, 1 + m) what every episode says of the objective and every constraint."""
@@ -308,7 +324,7 @@ def method_of(method: str | Method | None, problem: Problem) -> Method:
 
 
 def _calibrated(scores: FloatArray, whole: FloatArray, weights: FloatArray) -> FloatArray:
-    """(e, k) less what the weights (e,) of whole episodes explain of it: their mean is known to be 1."""
+    """(u, k) less what the weights (u,) of whole episodes explain of it: their mean is known to be 1."""
     shares = weights / weights.sum()
     spread = whole - shares @ whole
     variance = shares @ spread**2
@@ -321,12 +337,12 @@ def _enough(replicates: int, level: float, most: int = MOST) -> int:
     return max(replicates, min(math.ceil(TAIL / level), most))
 
 
-def _accelerated(values: FloatArray, influence: FloatArray, replicates: FloatArray, level: float) -> FloatArray:
-    """(k,) the bias-corrected and accelerated quantile of replicates (B, k) (Efron 1987)."""
+def _accelerated(values: FloatArray, pulls: FloatArray, replicates: FloatArray, level: float) -> FloatArray:
+    """(k,) the bias-corrected and accelerated quantile of replicates (B, k), of units that pull (u, k) (Efron 1987)."""
     count = len(replicates)
     below = np.clip((replicates < values).mean(axis=0), 0.5 / count, 1 - 0.5 / count)
     shift, wanted = scipy.stats.norm.ppf(below), scipy.stats.norm.ppf(level)
-    squares = (influence**2).sum(axis=0) ** 1.5
-    speed = np.divide((influence**3).sum(axis=0), 6 * squares, out=np.zeros_like(squares), where=squares > 0)
+    squares = (pulls**2).sum(axis=0) ** 1.5
+    speed = np.divide((pulls**3).sum(axis=0), 6 * squares, out=np.zeros_like(squares), where=squares > 0)
     levels = scipy.stats.norm.cdf(shift + (shift + wanted) / np.maximum(1 - speed * (shift + wanted), 1e-3))
     return np.array([np.quantile(column, at) for column, at in zip(replicates.T, levels, strict=True)])

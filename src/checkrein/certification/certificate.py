@@ -10,6 +10,7 @@ from checkrein.base.errors import StorageError
 from checkrein.base.storage import write_atomically
 from checkrein.certification.bounds import Guarantee
 from checkrein.certification.diagnostics import Check
+from checkrein.certification.objective import JudgedObjective
 
 Verdict = Literal["pass", "fail", "inconclusive"]
 
@@ -26,6 +27,7 @@ class JudgedConstraint(BaseModel):
     standard_error: float | None
     bound: float | None  # on the side of the limit
     other_bound: float | None  # on the other side
+    missed: float | None = None  # what the bound allows for rare events that the log may lack; None: not asked
     verdict: Verdict
     reason: str
     advice: str  # what would change it
@@ -45,7 +47,10 @@ class Certificate(BaseModel):
     alpha: float  # what this look spends of it
     look: int  # the how-many-th use of these data
     episodes: int
+    clusters: int | None = None  # of the episodes, where they are what is independent and counted
+    excluded: int = 0  # episodes of the log that do not count, because the policy was learned from them
     constraints: list[JudgedConstraint]
+    objective: JudgedObjective | None = None  # beside behavior's; None where none was given
     checks: list[Check]
     seed: int
     dataset: str  # fingerprints

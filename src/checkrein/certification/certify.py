@@ -7,14 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from checkrein.base.errors import ArgumentError, DivergenceError, EndlessPolicyError
-from checkrein.certification.bounds import Guarantee, Method, method_of
+from checkrein.certification.assumptions import assumption_checks, calibration_checks
+from checkrein.certification.bounds import BootstrapFQE, EpisodeScoreBound, Guarantee, Method, method_of
 from checkrein.certification.certificate import Certificate, JudgedConstraint, Verdict
-from checkrein.certification.diagnostics import Check, diagnose, like_episodes, zero_variance
+from checkrein.certification.diagnostics import ROUNDED, Check, copies_check, diagnose, like_episodes, zero_variance
 from checkrein.certification.intervals import Interval
+from checkrein.certification.objective import ByEpisode, JudgedObjective, judge_objective
+from checkrein.certification.rare import allow_for_missed, visits_allowed_for
 from checkrein.data.dataset import Dataset
+from checkrein.evaluation.shrinkage import Shrinkage
 from checkrein.policies import members_of, probabilities_of
 from checkrein.problem import AtMost, Episodes, Problem
-from checkrein.protocols import Policy
+from checkrein.protocols import Cost, Policy
 
 FIRST = 0.8  # of the permitted error is for the first look at held-out data; all later ones share the rest
 
@@ -25,6 +29,7 @@ def certify(
     *,
     constraints: Sequence[AtMost],
     discount: float,
+    objective: str | Cost | None = None,
     confidence: float = 0.95,
     method: str | Method | None = None,
     seed: int = 0,
@@ -33,8 +38,12 @@ def certify(
     """Judge whether a policy keeps its limits; `dataset` must not have been used to choose it.
 
     A pass is wrong with probability 1 - confidence at the most, all constraints together, as far as the method's
-    guarantee goes. A mixture is judged as a mixture, which draws one member per episode.
+    guarantee goes. A mixture is judged as a mixture, which draws one member per episode. Where the dataset has
+    `clusters`, these are what is independent: they are resampled whole, and counted in place of episodes. Episodes that
+    are copies of others count once, and the certificate says so.
 
+    objective: what is minimised; the certificate then says whether it is better than behavior's on the same episodes
+        (at the same confidence, as a claim of its own)
     method: a name from `checkrein.certification.METHODS`, or a method; default: studentised refits of tabular FQE in
         finite states, studentised cross-fitted DR elsewhere
     look: the how-many-th use of these episodes; None says that there will be no other. The first of several may err
@@ -44,21 +53,31 @@ def certify(
         raise ArgumentError(f"confidence is {confidence}: it must lie above 0.5 and below 1")
     if not constraints:
         raise ArgumentError("there is nothing to certify: give at least one constraint")
-    problem = Problem(dataset, objective=None, constraints=constraints, discount=discount)
+    copies, dataset = dataset.copies, dataset.counted_once
+    problem = Problem(dataset, objective=objective, constraints=constraints, discount=discount)
     chosen = method_of(method, problem)
     alpha = alpha_spent(1 - confidence, look)
-    bounds_rng, checks_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
-    checks = diagnose(problem, policy, chosen, checks_rng)
+    bounds_rng, checks_rng, objective_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3))
+    checks = [*copies_check(copies), *diagnose(problem, policy, chosen, checks_rng)]
+    checks += [*assumption_checks(problem), *calibration_checks(problem, chosen)]
     try:
-        interval = chosen(problem, policy, alpha=alpha, rng=bounds_rng)
+        interval, plain = _bounded(problem, policy, chosen, alpha, bounds_rng)
     except (DivergenceError, EndlessPolicyError):  # the diagnostics say so
-        interval = Interval(*(np.full(problem.n_constraints, np.nan) for _ in Interval._fields))
+        interval = plain = Interval(*(np.full(problem.n_constraints, np.nan) for _ in Interval._fields))
     checks += zero_variance(problem, policy, interval, alpha, lambda: like_episodes(problem, policy, chosen, checks))
+    judged = None
+    if objective is not None and np.isfinite(interval.estimates).all():
+        usual = BootstrapFQE() if dataset.n_states is not None else EpisodeScoreBound()
+        by_episode = chosen if isinstance(chosen, ByEpisode) else usual
+        believed = all(check.ok for check in checks)
+        judged = judge_objective(problem, policy, by_episode, alpha=alpha, believed=believed, rng=objective_rng)
     return certificate_of(
         policy,
         problem,
         interval,
         checks,
+        objective=judged,
+        plain=plain,
         method=chosen.name,
         guarantee=chosen.guarantee(problem),
         confidence=confidence,
@@ -67,22 +86,42 @@ def certify(
     )
 
 
+def _bounded(
+    problem: Problem, policy: Policy, method: Method, alpha: float, rng: np.random.Generator
+) -> tuple[Interval, Interval | None]:
+    """Bound all constraints; in finite states with what rare events the log may have missed, and then also without."""
+    interval = method(problem, policy, alpha=alpha, rng=rng)
+    visits = visits_allowed_for(problem, policy, method)
+    if visits is None:
+        return interval, None
+    each = alpha / problem.n_constraints
+    return allow_for_missed(interval, Shrinkage.of(problem), visits, slice(1, None), each), interval
+
+
 def certificate_of(
     policy: Policy,
     problem: Problem,
     interval: Interval,
     checks: list[Check],
     *,
+    objective: JudgedObjective | None = None,
+    plain: Interval | None = None,
     method: str,
     guarantee: Guarantee,
     confidence: float,
     look: int | None,
     seed: int,
 ) -> Certificate:
-    """Hold bounds against the limits; a check that fails forbids a verdict."""
+    """Hold bounds against the limits; a check that fails forbids a verdict.
+
+    plain: the bounds without what they allow for rare events, where they do
+    """
     failed = [check for check in checks if not check.ok]
-    episodes = len(Episodes.of(problem))
-    judged = [_judge(c, interval, i, episodes=episodes, believed=not failed) for i, c in enumerate(problem.constraints)]
+    episodes = Episodes.of(problem)
+    judged = [_judge(c, interval, i, episodes, believed=not failed) for i, c in enumerate(problem.constraints)]
+    if plain is not None:
+        missed = [float(upper) - float(before) for upper, before in zip(interval.upper, plain.upper, strict=True)]
+        judged = [c.model_copy(update={"missed": _number(m)}) for c, m in zip(judged, missed, strict=True)]
     verdict, reason = _together(judged, failed)
     return Certificate(
         verdict=verdict,
@@ -93,8 +132,10 @@ def certificate_of(
         confidence=confidence,
         alpha=alpha_spent(1 - confidence, look),
         look=look or 1,
-        episodes=episodes,
+        episodes=len(episodes),
+        clusters=None if problem.dataset.clusters is None else episodes.n_units,
         constraints=judged,
+        objective=objective,
         checks=checks,
         seed=seed,
         dataset=problem.dataset.fingerprint,
@@ -121,28 +162,30 @@ def fingerprint(policy: Policy, dataset: Dataset) -> str:
     return digest.hexdigest()
 
 
-def _judge(constraint: AtMost, interval: Interval, i: int, *, episodes: int, believed: bool) -> JudgedConstraint:
+def _judge(constraint: AtMost, interval: Interval, i: int, episodes: Episodes, *, believed: bool) -> JudgedConstraint:
     """Judge one constraint; inside, less is better and limits are upper limits."""
     sign = constraint.sign
     estimate, standard_error, lower, upper = (float(column[i]) for column in interval)
     limit, side = sign * constraint.limit, "upper" if sign > 0 else "lower"
+    rounded = limit + ROUNDED * (abs(limit) + abs(estimate))
     at, most, least, allowed = (f"{sign * value:.4g}" for value in (estimate, upper, lower, limit))
     verdict: Verdict = "inconclusive"
     advice = f"a limit of {_outward(sign * upper, sign)} would pass"
     if not math.isfinite(upper):
         reason, advice = "no bound could be had", ""
-    elif upper <= limit:
+    elif upper <= rounded:
         verdict = "pass" if believed else "inconclusive"
         reason, advice = f"its {side} bound {most} keeps the limit {allowed}", ""
-    elif lower > limit:
+    elif lower > rounded:
         verdict = "fail" if believed else "inconclusive"
         reason = f"even its other bound, {least}, breaks the limit {allowed}"
         advice += "; or learn again with more margin, and judge on new episodes"
     else:
         reason = f"it is estimated at {at}, but its {side} bound {most} breaks the limit {allowed}"
         if estimate < limit:
-            needed = math.ceil(episodes * ((upper - estimate) / (limit - estimate)) ** 2)
-            advice = f"about {needed:,} held-out episodes like these {episodes:,} would show it, if it is; {advice}"
+            there, name = episodes.n_units, f"{episodes.unit_name}s"
+            needed = math.ceil(there * ((upper - estimate) / (limit - estimate)) ** 2)
+            advice = f"about {needed:,} held-out {name} like these {there:,} would show it, if it is; {advice}"
     return JudgedConstraint(
         name=constraint.name,
         words="at most" if sign > 0 else "at least",

@@ -9,9 +9,11 @@ from checkrein.base.arrays import Array, FloatArray
 from checkrein.base.errors import ArgumentError, DataError, DivergenceError, EndlessPolicyError
 from checkrein.certification.bounds import Method
 from checkrein.certification.intervals import Interval
+from checkrein.data.copies import Copies
 from checkrein.evaluation.doubly_robust import Corrected, contributions_of, corrected
+from checkrein.evaluation.estimate import concentration
 from checkrein.evaluation.fqe import nuisance
-from checkrein.evaluation.importance import concentration, importance_weights
+from checkrein.evaluation.importance import importance_weights
 from checkrein.evaluation.propensities import Propensities, propensities_of
 from checkrein.evaluation.refits import Refits
 from checkrein.evaluation.tabular_refits import Occupancy
@@ -27,7 +29,7 @@ DOMINANT = 0.1  # share of a single episode in all weights
 EFFECTIVE = 100  # sample size of weighted episodes that a bound needs
 FAR = 2.5  # standard errors of a mean weight from one
 CLIPPED = 3.0  # standard deviations of a feature: beyond, single rows would decide
-ROUNDED = 1e-9  # a mean weight this close to one is one
+ROUNDED = 1e-9  # relative: less is no difference
 STILL = 1e-12  # relative size of rounding: less is no variation
 APART = 4.0  # standard errors between estimators, or of a mean Bellman error from zero
 MORE_SUPPORT = "raise the support rule, so that the policy keeps to what is logged often, or log more of it"
@@ -44,20 +46,22 @@ class Check(BaseModel):
     ok: bool
     words: str  # what was found
     advice: str = ""  # what to do where it fails
+    notable: bool = False  # worth a look, though it forbids nothing
 
 
 def diagnose(problem: Problem, policy: Policy, method: Method, rng: np.random.Generator) -> list[Check]:
     """Measure all that applies to a method."""
     checks = [enough_episodes(problem)]
     rests = method.assumptions(problem)
-    functions, support, propensities = rests.functions, rests.support, rests.propensities or _propensities(problem)
+    functions, support, propensities = rests.functions, rests.support, rests.propensities or usual_propensities(problem)
     effective = 0.0
     if propensities is not None:
         episodes = Episodes.of(problem)
         weights = importance_weights(problem, policy, propensities)[episodes.last]
-        effective, largest = concentration(episodes.weights * weights)
+        effective, largest = concentration(episodes, weights)
         if rests.weighs:
-            checks += [_effective(effective), _largest(largest), _mean_weight(weights, episodes.weights)]
+            name = episodes.unit_name
+            checks += [_effective(effective, name), _largest(largest, name), _mean_weight(episodes, weights)]
         if rests.stops_at_cut_off:
             checks.append(_cut_off(episodes, weights))
     try:
@@ -71,7 +75,10 @@ def diagnose(problem: Problem, policy: Policy, method: Method, rng: np.random.Ge
         checks.append(_bellman(problem, parts, blocking=mistakable and not rests.weighs))
         if not rests.weighs:  # (of weighed sums, those that no episode dominates are those that lack it)
             values, influence = Refits.of(problem, policy, functions, support).point()
-            checks.append(influence_concentration(Episodes.of(problem).weights[:, None] * influence[:, 1:]))
+            influence = np.where(np.abs(influence) <= STILL * np.abs(values), 0.0, influence)
+            episodes = Episodes.of(problem)
+            pulls = episodes.by_unit(episodes.weights[:, None] * influence[:, 1:])
+            checks.append(influence_concentration(pulls, name=episodes.unit_name))
             if effective >= EFFECTIVE:
                 checks.append(_disagreement(problem, values, influence, parts))
     except (DivergenceError, EndlessPolicyError) as reason:
@@ -81,9 +88,9 @@ def diagnose(problem: Problem, policy: Policy, method: Method, rng: np.random.Ge
 
 
 def like_episodes(problem: Problem, policy: Policy, method: Method, checks: list[Check]) -> float:
-    """Count the episodes that would have shown what the policy's do: by their weights, or by its rarest pair."""
+    """Count the units that would have shown what the policy's episodes do: by their weights, or by its rarest pair."""
     effective = [check.value for check in checks if check.name == "effective sample size"]
-    count = float(len(Episodes.of(problem)))
+    count = float(Episodes.of(problem).n_units)
     if effective or problem.dataset.n_states is None:
         return effective[0] if effective else count
     try:
@@ -107,8 +114,9 @@ def zero_variance(
     """
     limits = problem.limits
     worst = np.max([problem.worst(member) for member, _ in members_of(policy)], axis=0)[1:]
+    rounded = limits + ROUNDED * (np.abs(limits) + np.abs(interval.estimates))
     still = (interval.standard_errors <= STILL * (np.abs(worst) + np.abs(interval.estimates))) & (
-        interval.estimates <= limits
+        interval.estimates <= rounded
     )
     seen = max(like(), 1.0) if still.any() else 1.0
     share = min(float(np.log(problem.n_constraints / alpha)) / seen, 1.0)
@@ -126,7 +134,7 @@ def zero_variance(
                 name="variation",
                 value=c.sign * missed,
                 limit=c.limit,
-                ok=missed <= limits[i],
+                ok=missed <= rounded[i],
                 words=words,
                 advice="hold out more episodes, or declare its range",
             )
@@ -135,14 +143,16 @@ def zero_variance(
 
 
 def _at_most(name: str, value: float, limit: float, words: str, advice: str, *, blocking: bool = True) -> Check:
-    return Check(name=name, value=value, limit=limit, ok=value <= limit or not blocking, words=words, advice=advice)
+    ok = value <= limit or not blocking
+    return Check(name=name, value=value, limit=limit, ok=ok, words=words, advice=advice, notable=ok and value > limit)
 
 
 def _at_least(name: str, value: float, limit: float, words: str, advice: str) -> Check:
     return Check(name=name, value=value, limit=limit, ok=value >= limit, words=words, advice=advice)
 
 
-def _propensities(problem: Problem) -> Propensities | None:
+def usual_propensities(problem: Problem) -> Propensities | None:
+    """Return the log's own propensities, else estimates; None where neither can be had."""
     try:
         return problem.once("propensities", lambda: propensities_of(problem.dataset))
     except (ArgumentError, DataError):
@@ -150,25 +160,33 @@ def _propensities(problem: Problem) -> Propensities | None:
 
 
 def enough_episodes(problem: Problem) -> Check:
-    """Ask for as many as say something of a spread."""
-    count = len(Episodes.of(problem))
-    return _at_least("episodes", count, EPISODES, f"{count} held-out episodes", f"hold out at least {EPISODES}")
+    """Ask for as many, of clusters where there are any, as say something of a spread."""
+    episodes = Episodes.of(problem)
+    count, name = episodes.n_units, f"{episodes.unit_name}s"
+    return _at_least(name, count, EPISODES, f"{count} held-out {name}", f"hold out at least {EPISODES}")
 
 
-def _effective(effective: float) -> Check:
-    words = f"weighted by how likely the policy makes them, the episodes are worth {effective:.1f} of its own"
+def copies_check(copies: Copies | None) -> list[Check]:
+    """Say that episodes were left out because they are copies of others; that is no reason to doubt the rest."""
+    if copies is None or not len(copies):
+        return []
+    return [Check(name="copies", value=len(copies), limit=copies.episodes, ok=True, words=copies.words())]
+
+
+def _effective(effective: float, name: str) -> Check:
+    words = f"weighted by how likely the policy makes them, the {name}s are worth {effective:.1f} of its own"
     advice = "few logged episodes are like the policy's: choose a policy closer to behavior, or refit FQE (fqe-...)"
     return _at_least("effective sample size", effective, EFFECTIVE, words, advice)
 
 
-def _largest(largest: float) -> Check:
-    words = f"one episode has {largest:.1%} of all weight"
+def _largest(largest: float, name: str) -> Check:
+    words = f"one {name} has {largest:.1%} of all weight"
     return _at_most("largest weight", largest, DOMINANT, words, "hold out more episodes that are like the policy's")
 
 
-def _mean_weight(weights: FloatArray, counts: FloatArray) -> Check:
-    """Weights are 1 on average; where they fall short, the episodes that the policy would have are missing."""
-    shares = counts / counts.sum()
+def _mean_weight(episodes: Episodes, each: FloatArray) -> Check:
+    """Weights (e,) are 1 on average; where they fall short, the episodes that the policy would have are missing."""
+    weights, shares = episodes.unit_means(each), episodes.unit_weights / episodes.unit_weights.sum()
     mean = float(shares @ weights)
     spread = float(np.sqrt(shares**2 @ (weights - mean) ** 2))
     apart = 0.0 if np.isclose(mean, 1, rtol=ROUNDED) else np.inf if spread == 0 else abs(mean - 1) / spread
@@ -199,7 +217,8 @@ def seldom_unsupported(share: float, words: str) -> Check:
 
 def _rare(problem: Problem, occupancy: Occupancy) -> Check:
     share = occupancy.share(FEW)
-    words = f"{share:.2%} of the policy's decisions were logged fewer than {FEW} times in the held-out episodes"
+    name = Episodes.of(problem).unit_name
+    words = f"{share:.2%} of the policy's decisions were logged fewer than {FEW} times in the held-out {name}s"
     words += f" (most often {_where(problem, occupancy, FEW)})" if share > 0 else ""
     return _at_most("rare decisions", share, RARE, words, MORE_SUPPORT)
 
@@ -222,14 +241,14 @@ def _unlikely(problem: Problem, policy: Policy, support: Support) -> Check:
     return _at_most("unsupported decisions", share, RARE, words, MORE_SUPPORT)
 
 
-def influence_concentration(influence: FloatArray, needed: float = EPISODES) -> Check:
-    """Count the episodes that a variance rests on, as many as would make it with equal shares."""
-    squares = influence**2
+def influence_concentration(pulls: FloatArray, needed: float = EPISODES, name: str = "episode") -> Check:
+    """Count the units that a variance rests on, as many as would make it with equal shares; pulls: (u, m)."""
+    squares = pulls**2
     fourth = (squares**2).sum(axis=0)
     count = np.divide(squares.sum(axis=0) ** 2, fourth, out=np.full(fourth.shape, np.inf), where=fourth > 0)
-    least = min(float(count.min(initial=np.inf)), float(len(influence)))
-    words = f"a bound's spread rests on an effective sample size of {least:.0f} episodes"
-    advice = "hold out more episodes, or raise the support rule"
+    least = min(float(count.min(initial=np.inf)), float(len(pulls)))
+    words = f"a bound's spread rests on an effective sample size of {least:.0f} {name}s"
+    advice = f"hold out more {name}s, or raise the support rule"
     return _at_least("influence concentration", least, needed, words, advice)
 
 
@@ -245,14 +264,15 @@ def _parts(
 
 
 def _disagreement(problem: Problem, values: FloatArray, influence: FloatArray, parts: list[Corrected]) -> Check:
-    """Compare with the doubly robust estimate, episode by episode: the two must differ by chance only."""
+    """Compare with the doubly robust estimate, unit by unit: the two must differ by chance only."""
     episodes = Episodes.of(problem)
-    each = contributions_of(episodes, parts)
-    weights = episodes.weights
+    each, weights = episodes.unit_means(contributions_of(episodes, parts)), episodes.unit_weights
     other = weights @ each / weights.sum()
-    apart = influence - (each - other)
+    apart = episodes.unit_means(influence) - (each - other)
     errors = np.sqrt((weights**2) @ apart**2) / weights.sum()
-    worst = float(np.divide(np.abs(values - other), errors, out=np.zeros_like(errors), where=errors > 0)[1:].max())
+    distance = np.abs(values - other)
+    differ = (errors > 0) & (distance > ROUNDED * (np.abs(values) + np.abs(other)))
+    worst = float(np.divide(distance, errors, out=np.zeros_like(errors), where=differ)[1:].max())
     words = f"fitted and doubly robust estimates lie {worst:.1f} standard errors apart"
     advice = "one of the two is wrong: use a richer function class or better propensities"
     return _at_most("disagreement", worst, APART, words, advice)
@@ -263,9 +283,12 @@ def _bellman(problem: Problem, parts: list[Corrected], *, blocking: bool) -> Che
     episodes, worst = Episodes.of(problem), 0.0
     seen = _instruments(episodes.states)
     for part in parts:
-        residuals = (part.residuals[:, 1:, None] * seen[:, None, :]).reshape(len(seen), -1)
+        still = STILL * np.abs(part.start).max(axis=0)
+        kept = np.where(np.abs(part.residuals) <= still, 0.0, part.residuals)
+        residuals = (kept[:, 1:, None] * seen[:, None, :]).reshape(len(seen), -1)
         for action in range(-1, episodes.n_actions):
-            sums = episodes.sums(residuals if action < 0 else residuals * (episodes.actions == action)[:, None])
+            taken = residuals if action < 0 else residuals * (episodes.actions == action)[:, None]
+            sums = episodes.by_unit(episodes.sums(taken))
             spread = sums.std(axis=0, ddof=1) * np.sqrt(len(sums))
             scores = np.divide(np.abs(sums.sum(axis=0)), spread, out=np.zeros_like(spread), where=spread > 0)
             worst = max(worst, float(scores.max()))

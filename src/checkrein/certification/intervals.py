@@ -1,4 +1,6 @@
-"""One-sided bounds on the mean of independent episodes, of one column each; (e, k) in, (k,) out.
+"""One-sided bounds on the mean of independent units, of one column each; (u, k) in, (k,) out.
+
+Units are episodes, or clusters of them: `Episodes.unit_means` and `Episodes.unit_weights` make the one of the other.
 
 Asymptotic: Student's t, and the studentised bootstrap, which allows for skewness. Finite-sample: empirical Bernstein
 (Maurer & Pontil 2009) and betting (Waudby-Smith & Ramdas 2024); these take a declared range, never the sample's own.
@@ -15,6 +17,7 @@ from checkrein.evaluation.estimate import standard_errors
 
 STAKE = 0.75  # of what could be lost in one bet
 NO_SPREAD = 1e-9  # of a standard error: a replicate with less, of values that vary, shows none
+STILL = 1e-12  # of an estimate: a standard error this small is rounding
 BEYOND = 10  # replicates that must lie beyond a quantile which is read off them
 TOO_FAR = 1e4  # standard errors: a bound beyond is none
 HALVINGS = 50  # of an interval in search of a bound
@@ -30,13 +33,13 @@ class Interval(NamedTuple):
 
 
 def student(estimates: FloatArray, errors: FloatArray, weights: FloatArray, alpha: float) -> Interval:
-    """Trust the normal limit, with as many degrees of freedom as there are episodes less one."""
+    """Trust the normal limit, with as many degrees of freedom as there are units of equal weight, less one."""
     width = errors * _quantile(weights, alpha)
     return Interval(estimates, errors, estimates - width, estimates + width)
 
 
 def johnson_t(influence: FloatArray, estimates: FloatArray, weights: FloatArray, alpha: float) -> Interval:
-    """Trust the normal limit and the first correction of it, by the skewness of (e, k): wider where a tail is long.
+    """Trust the normal limit and the first correction of it, by the skewness of (u, k): wider where a tail is long.
 
     (Johnson 1978. Rare costs make an estimate and its standard error small together.)
     """
@@ -62,7 +65,7 @@ def studentised(
     `alpha` is that of all columns together: each is given the same level, the largest at which all hold at once in
     the replicates. (Beran 1988; never less than Bonferroni's, and more where columns move together.)
     """
-    varies = errors > 0
+    varies = errors > STILL * np.abs(estimates)
     if not varies.any():
         return Interval(estimates, errors, estimates, estimates)
     theirs = np.maximum(replicate_errors, NO_SPREAD * errors)  # one without spread is as far away as can be
@@ -78,7 +81,7 @@ def studentised(
 
 
 def bootstrap_t(scores: FloatArray, weights: FloatArray, drawn: FloatArray, alpha: float) -> Interval:
-    """Bound the weighted means of (e, k) by the studentised bootstrap, episodes drawn (B, e) times."""
+    """Bound the weighted means of (u, k) by the studentised bootstrap, units drawn (B, u) times."""
     values = weights @ scores / weights.sum()
     counted = drawn * weights
     total = counted.sum(axis=1, keepdims=True)

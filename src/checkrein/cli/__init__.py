@@ -16,6 +16,7 @@ from checkrein.cli import (  # noqa: F401  (importing a module adds its commands
     judge,
     learn,
     reproduce,
+    sensitivity,
 )
 from checkrein.cli.shared import BAD_INPUT, INTERRUPTED, app, errors
 

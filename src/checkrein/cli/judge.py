@@ -13,7 +13,9 @@ from checkrein.cli.shared import BROKEN, OK, UNPROVEN, app, console, errors, say
 if TYPE_CHECKING:
     from checkrein import Certificate, Estimates
     from checkrein.evaluation.propensities import Method
-    from checkrein.report.model import Summary
+    from checkrein.problem.goals import Goal
+    from checkrein.report.model import CostRow, Summary
+    from checkrein.runs.judge import Trial
 
 EXIT = {"pass": OK, "fail": BROKEN, "inconclusive": UNPROVEN}
 STYLE = {"pass": "bold green", "fail": "bold red", "inconclusive": "bold yellow"}
@@ -22,7 +24,7 @@ Run = Annotated[Path, typer.Argument(help="A run folder that `checkrein fit` wro
 Data = Annotated[
     str | None,
     typer.Option(
-        help="A log like the run's own, of other episodes; of its own, the default, only held-out episodes count."
+        help="A log like the run's own, by default that one; episodes that the run learned from do not count."
     ),
 ]
 Single = Annotated[bool, typer.Option("--single", help="Judge the best single policy, not the mixture.")]
@@ -72,7 +74,9 @@ def evaluate(
     if found.propensities is not None:
         say(f"Propensities: {found.propensities.source}.")
     which = "held-out part of the run's own log" if trial.own else "log given"
-    say(f"{trial.dataset.first_rows().size:,} episodes of the {which}. Table: {table}")
+    clusters = "" if trial.dataset.clusters is None else f" in {trial.dataset.n_units:,} clusters"
+    show_left_out(trial)
+    say(f"{len(trial.episodes):,} episodes{clusters} of the {which}. Table: {table}")
 
 
 @app.command()
@@ -92,13 +96,26 @@ def certify(
     certificate, trouble = judging.judge(trial, what=str(run), method=method, confidence=confidence)
     if single:
         show_singles(RunFolder(run).summary())
-    show_certificate(certificate)
+    show_left_out(trial)
+    show_certificate(certificate, trial.file.objective.goal)
     for line in trouble:
         errors.print(Text("warning: ", style="yellow") + Text(line))
     path = RunFolder(run).certificate_file(own=trial.own, single=single) if out is None else out
     certificate.write(path)
     say(f"Certificate: {path}")
     raise typer.Exit(EXIT[certificate.verdict])
+
+
+def show_left_out(trial: "Trial") -> None:
+    """Print how many episodes do not judge the run, because they are copies or because it learned from them."""
+    if trial.copies is not None and len(trial.copies):
+        say(f"Of this log, {trial.copies.words()}.")
+    if trial.learned:
+        fresh = len(trial.episodes)
+        say(
+            f"The run learned from {trial.learned:,} of these {trial.learned + fresh:,} episodes: "
+            f"{fresh:,} are fresh and judge it."
+        )
 
 
 def show_estimates(found: "Estimates") -> None:
@@ -137,8 +154,10 @@ def show_singles(summary: "Summary") -> None:
         console.print(Text(f"{kind}: left out, because {reason}", style="dim"), soft_wrap=True)
 
 
-def show_certificate(certificate: "Certificate") -> None:
-    """Print the verdict, the bounds behind it, and what would change it."""
+def show_certificate(certificate: "Certificate", objective: "Goal | CostRow") -> None:
+    """Print the verdict, the bounds behind it, what was shown of the objective, and what would change it."""
+    from checkrein.report.improvement import improvement_of
+
     console.print()
     word = Text(f"Certificate: {certificate.verdict}. ", style=STYLE[certificate.verdict])
     console.print(word + Text(certificate.reason), soft_wrap=True)
@@ -147,12 +166,19 @@ def show_certificate(certificate: "Certificate") -> None:
         cells = [_number(c.estimate), _number(c.bound)]
         table.add_row(escape(c.name), f"{c.words} {c.limit:.4g}", *cells, c.verdict)
     console.print(table)
-    for line in certificate.advice:
+    for line in dict.fromkeys(certificate.advice):
         say(f"What would change it: {line}.")
+    improvement = improvement_of(certificate, objective.name, objective.direction)
+    if improvement is not None:
+        word = Text(f"Objective: {improvement.verdict}. ", style=STYLE[improvement.like])
+        console.print(word + Text(improvement.words), soft_wrap=True)
+    for check in certificate.checks:
+        if check.ok and check.notable:
+            say(f"Noted: {check.words}.")
     spent = f"look {certificate.look} at this log, alpha {certificate.alpha:.2g} of {1 - certificate.confidence:.2g}"
-    console.print(
-        Text(f"{certificate.method}, {certificate.guarantee}, {certificate.episodes:,} episodes; {spent}", style="dim")
-    )
+    clusters = "" if certificate.clusters is None else f" in {certificate.clusters:,} clusters"
+    judged_by = f"{certificate.episodes:,} episodes{clusters}"
+    console.print(Text(f"{certificate.method}, {certificate.guarantee}, {judged_by}; {spent}", style="dim"))
 
 
 def _interval(value: float, low: float | None, high: float | None) -> str:

@@ -112,8 +112,12 @@ def fit(
         errors.print(f"interrupted: what was played is kept. Go on with: {command} --resume", markup=False)
         sys.exit(INTERRUPTED)
     show_summary(summary)
+    for warning in summary.card.warnings[len(prepared.card.warnings) :]:  # of learning and judging
+        errors.print(Text("warning: ", style="yellow") + Text(warning))
     if summary.certificate is not None:
-        show_certificate(summary.certificate)
+        show_certificate(summary.certificate, summary.costs[0])
+    if summary.sensitivity is not None:
+        say(summary.sensitivity.explanation)
     say(f"Report: {RunFolder(out).report_file}")
     codes = {Status.CONVERGED: OK, Status.INFEASIBLE: INFEASIBLE}
     raise typer.Exit(codes.get(solution.status, STOPPED_SHORT))
@@ -147,11 +151,12 @@ def show_card(card: "DataCard") -> None:
     left = "; ".join(f"{count:,}: {reason}" for reason, count in card.left_out.items()) or "none"
     horizon = "all of an episode" if card.effective_horizon is None else f"about {card.effective_horizon:.0f} steps"
     distinct = "" if card.distinct is None else f", {card.distinct:,} of them distinct"
+    clusters = "" if card.clusters is None else f", in {card.clusters:,} clusters of up to {card.largest_cluster:,}"
     for name, value in {
         "log": card.source,
         "rows": f"{card.rows:,}, {card.rows_used:,} used{distinct}",
         "left out": left,
-        "episodes": f"{card.episodes:,} of {card.shortest} to {card.longest} steps (median {card.median:g})",
+        "episodes": f"{card.episodes:,} of {card.shortest} to {card.longest} steps (median {card.median:g}){clusters}",
         "cut off": f"{card.truncated:,} episodes end without a terminal row",
         "states": card.states,
         "horizon": f"{horizon} (discount {card.discount:g})",

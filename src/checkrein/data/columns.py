@@ -100,6 +100,37 @@ def integers(values: ArrayLike, name: str, n: int) -> IntArray:
     return array.astype(np.int64, copy=False)
 
 
+def clusters(values: ArrayLike, n: int, episodes: IntArray | None) -> IntArray:
+    """Return whose each of n rows is, one of all rows of an episode; labels that are not integers are numbered."""
+    array = _array(values, "clusters")
+    if array.ndim != 1:
+        raise DataError(f"clusters must be one-dimensional, but its shape is {array.shape}")
+    require_equal_lengths({"states": n, "clusters": array.size}, DataError)
+    if array.dtype.kind not in "biufUSO":
+        raise DataError(f"clusters hold {array.dtype} (the first is {array[0]!r}): give integers or text")
+    if array.dtype.kind in "fO":
+        missing = [value is None or (isinstance(value, float) and np.isnan(value)) for value in array.tolist()]
+        if any(missing):
+            where = Rows(episodes)[missing.index(True)]
+            raise DataError(f"clusters is missing in {where}: say whose episode it is, or leave clusters out")
+    if array.dtype.kind in "USO":
+        codes = np.unique(array.astype(str), return_inverse=True)[1]
+    else:
+        codes = integers(array, "clusters", n)
+    if episodes is None:
+        raise DataError("clusters are of episodes, which are not known: pass episodes=, too")
+    _, first, episode = np.unique(episodes, return_index=True, return_inverse=True)
+    other = codes != codes[first][episode]
+    if other.any():
+        row = int(np.argmax(other))
+        begin = int(first[episode[row]])
+        raise DataError(
+            f"episode {episodes[row]} is of cluster {array[begin]} in row {begin}, but of {array[row]} in row {row}: "
+            "an episode belongs to one cluster, fix the log or give its parts episode numbers of their own"
+        )
+    return codes
+
+
 def flags(values: ArrayLike, name: str, n: int) -> BoolArray:
     """Return n truth values."""
     array = column(values, name, n)

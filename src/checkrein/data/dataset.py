@@ -14,6 +14,7 @@ from checkrein.base.arrays import Array, BoolArray, FloatArray, IntArray, chunks
 from checkrein.base.errors import DataError
 from checkrein.data import columns, parquet
 from checkrein.data.compression import group
+from checkrein.data.copies import Copies, find_copies
 from checkrein.data.encoding import Encoding
 from checkrein.data.frames import FrameStack, frozen_states
 from checkrein.data.memory import Memory
@@ -44,6 +45,7 @@ class Dataset:
     episodes: IntArray | None = None  # (n,)
     steps: IntArray | None = None  # (n,)
     propensities: FloatArray | None = None  # (n,) probability with which the logged action was chosen
+    clusters: IntArray | None = None  # (n,) whose episode it is (a patient's): episodes of one are not independent
     highest: FloatArray | None = None  # (k,) largest cost of a single step, kept where rows are means of several
     lowest: FloatArray | None = None  # (k,)
     longest: float | None = None  # steps of the longest episode, kept where episodes are no longer known
@@ -69,11 +71,14 @@ class Dataset:
         weights: ArrayLike | None = None,
         initial_weights: ArrayLike | None = None,
         encoding: Encoding | None = None,
+        clusters: ArrayLike | None = None,
     ) -> Self:
         """Check one array per field and freeze them.
 
         `initial_states` default to the first state of each episode (by `steps` where given, else by row).
         `weights` say how often a row counts; `next_observed` is false where the log holds no next state.
+        `clusters` say whose each row is (a patient's number or name): episodes of one cluster are not independent, so
+        they are split, folded and resampled together, and standard errors count clusters.
         Images in stacks are best given as a `FrameStack` (see `stack_frames`), which copies no pixels.
         """
         x = columns.observations(states, "states")
@@ -123,6 +128,7 @@ class Dataset:
             steps=None if step is None else frozen(step),
             propensities=None if propensities is None else frozen(columns.propensities(propensities, n, rows)),
             encoding=encoding,
+            clusters=None if clusters is None else frozen(columns.clusters(clusters, n, episode)),
         )
 
     def write_parquet(self, path: str | Path) -> None:
@@ -163,7 +169,7 @@ class Dataset:
                     shared[id(value.frames)] = _hash(value.frames, hashlib.sha256()).digest()
                 digest.update(shared[id(value.frames)])
                 _hash(value.index, digest)
-            elif value is None:
+            elif value is None and name != "clusters":  # a log without is the log that it was before there were any
                 digest.update(b"none")
         if self.encoding is not None:
             digest.update(repr((self.encoding.actions, self.encoding.columns, self.encoding.integer_actions)).encode())
@@ -183,6 +189,19 @@ class Dataset:
         count = self.n_states if self.memory is None else int(self.memory.n_states or 0)
         own = tuple(map(str, range(count))) if self.encoding is None else self.encoding.states
         return own if self.memory is None else self.memory.labels(own, self.action_labels)
+
+    @property
+    def units(self) -> IntArray:
+        """(n,) what each row is of that is independent of all else: its cluster, or else its episode."""
+        found = self.episodes if self.clusters is None else self.clusters
+        if found is None:
+            raise DataError("without episodes it is not known which rows are independent: pass episodes=")
+        return found
+
+    @property
+    def n_units(self) -> int:
+        """How many of them there are."""
+        return int(np.unique(self.units).size)
 
     @property
     def truncated(self) -> BoolArray:
@@ -211,6 +230,10 @@ class Dataset:
         """Return the lowest and the highest cost (k,) of any single step that counts."""
         if self.lowest is not None and self.highest is not None:
             return self.lowest, self.highest
+        return self._cost_range
+
+    @cached_property
+    def _cost_range(self) -> tuple[FloatArray, FloatArray]:
         counted = self.costs if self.weights.strides == (0,) else self.costs[self.weights > 0]
         each = list(counted.T)  # columns are contiguous: one fast pass each
         return np.array([column.min() for column in each]), np.array([column.max() for column in each])
@@ -266,6 +289,7 @@ class Dataset:
             episodes=None,
             steps=None,
             propensities=None,
+            clusters=None,
         )
 
     def first_rows(self) -> IntArray:
@@ -292,7 +316,9 @@ class Dataset:
     def select(self, rows: BoolArray) -> "Dataset":
         """Return the chosen rows; the initial states stay."""
         always = ("states", "actions", "next_states", "costs", "terminals", "next_observed", "weights")
-        optional = [name for name in ("episodes", "steps", "propensities") if getattr(self, name) is not None]
+        optional = [
+            name for name in ("episodes", "steps", "propensities", "clusters") if getattr(self, name) is not None
+        ]
         chosen: dict[str, Any] = {name: frozen_states(getattr(self, name)[rows]) for name in (*always, *optional)}
         return replace(self, **chosen)
 
@@ -307,6 +333,25 @@ class Dataset:
         return len(given) == first.size and np.array_equal(
             _sorted(given, self.initial_weights), _sorted(own, self.weights[first])
         )
+
+    @cached_property
+    def copies(self) -> Copies:
+        """The episodes that are copies of others under another number."""
+        return find_copies(self)
+
+    @cached_property
+    def counted_once(self) -> "Dataset":
+        """The log without copies, and without episodes that weigh nothing; itself where there are none."""
+        if self.episodes is None:
+            return self
+        counts = np.isin(self.episodes, self.episodes[self.weights > 0]) & ~np.isin(self.episodes, self.copies.dropped)
+        return self if counts.all() else self.part(counts)
+
+    def of_episodes(self, chosen: BoolArray) -> "Dataset":
+        """Return the chosen episodes (e,), in the order of their numbers."""
+        if self.episodes is None:
+            raise DataError("without episodes there are none to choose: pass episodes=")
+        return self.part(np.isin(self.episodes, np.unique(self.episodes)[chosen]))
 
     def part(self, rows: BoolArray) -> "Dataset":
         """Return the chosen rows, which are whole episodes, with their own initial states unless others were given."""

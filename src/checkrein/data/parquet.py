@@ -1,8 +1,8 @@
 """A Dataset as one Parquet file, and back without loss.
 
 A row is a transition. Columns: `state`, `action`, `next_state`, one `cost:<name>` per cost, `terminal`,
-`next_observed`, and where the dataset has them `weight`, `episode`, `step`, `propensity`. A state that is not finite is
-a fixed-size array of numbers (images are flattened, row by row).
+`next_observed`, and where the dataset has them `weight`, `episode`, `step`, `propensity`, `cluster`. A state that is
+not finite is a fixed-size array of numbers (images are flattened, row by row).
 
 What is not per row stands in the file's key-value metadata. `checkrein` is a JSON object: `format`, `n_actions`,
 `n_states`, `observation` (the shape of one state), `initial_states`, `initial_weights`, `lowest`, `highest`, `longest`
@@ -36,7 +36,13 @@ FORMAT = 1
 HEADER, DIGEST = "checkrein", "checkrein:sha256"  # keys of the file's metadata
 COST = "cost:"
 Fields = Any  # a Dataset, which is made of this and so cannot be named here
-OPTIONAL = {"weight": "weights", "episode": "episodes", "step": "steps", "propensity": "propensities"}
+OPTIONAL = {
+    "weight": "weights",
+    "episode": "episodes",
+    "step": "steps",
+    "propensity": "propensities",
+    "cluster": "clusters",
+}
 
 
 def write_fields(dataset: Fields, path: str | Path) -> None:

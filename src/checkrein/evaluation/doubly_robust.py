@@ -14,7 +14,6 @@ from checkrein.base.errors import ArgumentError, DataError
 from checkrein.evaluation.estimate import Estimate
 from checkrein.evaluation.importance import (
     StepSums,
-    concentration,
     importance_weights,
     member_importance_weights,
     plain,
@@ -140,8 +139,7 @@ class DoublyRobust:
             unknown += [] if sums.unknown is None else [sums.unknown]
         mean = episodes.mean(start)
         note = f"no weight is left from step {min(unknown)} on: the model stands alone there" if unknown else ""
-        effective, largest = concentration(episodes.weights * whole)
-        return Estimate(values + mean, influence + start - mean, episodes.weights, effective, largest, note)
+        return Estimate.of(episodes, values + mean, influence + start - mean, whole, note)
 
 
 def require_folds(folds: int | None) -> None:
@@ -173,8 +171,10 @@ def _taken(q: QFunction, states: Array, actions: IntArray) -> FloatArray:
 
 
 def folds_of(episodes: Episodes, folds: int, rng: np.random.Generator) -> IntArray:
-    """(e,) the fold of each episode, of sizes that differ by one at most."""
-    count = min(folds, len(episodes))
+    """(e,) the fold of each episode, of whole clusters where there are any; their sizes differ by one at most."""
+    units = episodes.n_units
+    count = min(folds, units)
     if count < 2:
-        raise DataError(f"{len(episodes)} episode cannot be cross-fitted in {folds} folds: log more, or folds=None")
-    return rng.permutation(np.arange(len(episodes)) % count)
+        what = f"{units} {episodes.unit_name}"
+        raise DataError(f"{what} cannot be cross-fitted in {folds} folds: log more, or folds=None")
+    return np.asarray(rng.permutation(np.arange(units) % count)[episodes.unit])

@@ -49,10 +49,10 @@ class Direct:
         else:
             values = self.evaluator(problem, policy, rng=rng)
         told = "" if apart is None else f"members differ by {', '.join(f'{each:.3g}' for each in apart[1:])}"
-        estimate = Estimate(values.row, note=told)
         moved = fit_influence(problem, policy, self.evaluator)
-        weights = Episodes.of(problem).weights
-        return estimate if moved is None else replace(estimate, influence=moved, weights=weights)
+        if moved is None:
+            return Estimate(values.row, note=told)
+        return Estimate.of(Episodes.of(problem), values.row, moved, note=told)
 
 
 BY_NAME: dict[str, Callable[[FunctionClass, bool], Estimator]] = {  # of a function class, and whether states are finite

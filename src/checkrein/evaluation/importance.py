@@ -71,20 +71,7 @@ def known(propensities: Propensities | None) -> Propensities:
 def plain(episodes: Episodes, each: FloatArray, weighed: FloatArray | None = None, note: str = "") -> Estimate:
     """Return the mean of what each episode (e, k) says."""
     values = episodes.mean(each)
-    return _estimate(episodes, values, each - values, weighed, note)
-
-
-def _estimate(
-    episodes: Episodes, values: FloatArray, influence: FloatArray, weighed: FloatArray | None, note: str
-) -> Estimate:
-    effective, largest = (None, None) if weighed is None else concentration(episodes.weights * weighed)
-    return Estimate(values, influence, episodes.weights, effective, largest, note)
-
-
-def concentration(weights: FloatArray) -> tuple[float, float]:
-    """Return the effective number of episodes (Kish) and the largest share of one of them."""
-    total = weights.sum()
-    return (float(total**2 / (weights @ weights)), float(weights.max() / total)) if total > 0 else (0.0, 0.0)
+    return Estimate.of(episodes, values, each - values, weighed, note)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +185,7 @@ class ImportanceSampling:
             sums = StepSums.of(episodes, weights, costs, np.array([episodes.horizon - 1]))
             lost = "" if sums.unknown is None else f"no weight is left from step {sums.unknown} on: costs count as 0"
             note = _joined(lost, _cut_off(episodes))
-            return _estimate(episodes, sums.values[0], sums.influence[:, 0], whole, note)
+            return Estimate.of(episodes, sums.values[0], sums.influence[:, 0], whole, note)
         if self.per_decision:
             each = episodes.sums((episodes.factors * weights)[:, None] * costs)
             return plain(episodes, each, whole, note)
@@ -207,6 +194,6 @@ class ImportanceSampling:
             return plain(episodes, whole[:, None] * returns, whole, note)
         mean = float(episodes.mean(whole))
         if mean == 0:
-            return Estimate(np.full(returns.shape[1], np.nan), None, episodes.weights, 0.0, 0.0, note)
+            return Estimate(np.full(returns.shape[1], np.nan), None, episodes.unit_weights, 0.0, 0.0, note)
         values = episodes.mean(whole[:, None] * returns) / mean
-        return _estimate(episodes, values, (whole / mean)[:, None] * (returns - values), whole, note)
+        return Estimate.of(episodes, values, (whole / mean)[:, None] * (returns - values), whole, note)

@@ -11,10 +11,10 @@ import numpy as np
 import scipy  # its parts are loaded when first used
 from scipy import sparse
 
-from checkrein.base.arrays import FloatArray, IntArray, require_counts
+from checkrein.base.arrays import FloatArray, require_counts
 from checkrein.evaluation.doubly_robust import FOLDS, Corrected, corrected, require_folds
 from checkrein.evaluation.estimate import Estimate
-from checkrein.evaluation.importance import StepSums, concentration, importance_weights
+from checkrein.evaluation.importance import StepSums, importance_weights
 from checkrein.evaluation.propensities import Propensities
 from checkrein.evaluation.refits import fit_influence
 from checkrein.problem import Episodes, Problem
@@ -29,7 +29,7 @@ class Magic:
 
     returns: how many j-step returns at most; where episodes are longer, steps are thinned out evenly.
     replicates: of the bootstrap whose interval for WDR each return's bias is measured from.
-    The covariance is that of the linearised contributions of episodes.
+    The covariance is that of the linearised contributions of episodes, or of clusters of them.
     """
 
     direct: DirectMethod | QFunction
@@ -49,7 +49,7 @@ class Magic:
         """Estimate all costs at once."""
         episodes = Episodes.of(problem)
         until = np.unique(np.linspace(0, episodes.horizon - 1, self.returns).round().astype(np.int64))
-        counts = rng.multinomial(len(episodes), episodes.weights / episodes.weights.sum(), self.replicates)
+        counts = _draws(episodes, self.replicates, rng)
         k = episodes.n_values
         values = np.zeros((until.size + 1, k))
         influence = np.zeros((len(episodes), until.size + 1, k))
@@ -64,10 +64,9 @@ class Magic:
         low, high = np.quantile(replicated, INTERVAL, axis=0)
         bias = values - np.clip(values, np.minimum(low, values[-1]), np.maximum(high, values[-1]))
         shares = episodes.weights / episodes.weights.sum()
-        blend = np.stack([_blend(influence[..., c] * shares[:, None], bias[:, c]) for c in range(k)], axis=1)
-        effective, largest = concentration(
-            episodes.weights * importance_weights(problem, policy, propensities)[episodes.last]
-        )
+        pulls = [episodes.by_unit(influence[..., c] * shares[:, None]) for c in range(k)]
+        blend = np.stack([_blend(pulls[c], bias[:, c]) for c in range(k)], axis=1)
+        whole = importance_weights(problem, policy, propensities)[episodes.last]
         told = f"trusts the direct method by {_percent(blend[0, 1:])}"
         moved = fit_influence(problem, policy, self.direct)
         if moved is None:
@@ -75,14 +74,23 @@ class Magic:
         else:
             influence[:, 0] = moved
         each = np.einsum("ejk,jk->ek", influence, blend)
-        return Estimate((blend * values).sum(axis=0), each, episodes.weights, effective, largest, told)
+        return Estimate.of(episodes, (blend * values).sum(axis=0), each, whole, told)
+
+
+def _draws(episodes: Episodes, replicates: int, rng: np.random.Generator) -> FloatArray:
+    """(b, e) how often each episode occurs in samples of whole units, each drawn by its weight and counted once."""
+    total = episodes.unit_weights
+    drawn = rng.multinomial(episodes.n_units, total / total.sum(), replicates).astype(np.float64)
+    whole = episodes.of_units(total)
+    share = np.divide(episodes.weights, whole, out=np.zeros(len(episodes)), where=whole > 0)
+    return np.asarray(episodes.of_units(drawn) * share)
 
 
 def _percent(shares: FloatArray) -> str:
     return ", ".join(f"{share:.0%}" for share in shares)
 
 
-def _replicates(episodes: Episodes, part: Corrected, counts: IntArray) -> FloatArray:
+def _replicates(episodes: Episodes, part: Corrected, counts: FloatArray) -> FloatArray:
     """(b, k) one member's WDR of resampled episodes, (b, e) times each."""
     steps = episodes.horizon
     at = episodes.episode, episodes.step
@@ -102,7 +110,7 @@ def _replicates(episodes: Episodes, part: Corrected, counts: IntArray) -> FloatA
 
 
 def _blend(deviations: FloatArray, bias: FloatArray) -> FloatArray:
-    """(j,) the point x of the simplex with the least x' (D' D e / (e - 1) + b b') x.
+    """(j,) the point x of the simplex with the least x' (D' D u / (u - 1) + b b') x, of deviations D (u, j).
 
     The square is homogeneous, so the least of |A x|^2 + (s - s sum x)^2 over x >= 0 points the same way for every s.
     """

@@ -10,7 +10,7 @@ expansion (Robins et al. 2008). What is left is what three errors make of each o
 about how often a pair was logged makes of the first.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from scipy import sparse
 from checkrein.base.arrays import BoolArray, FloatArray, IntArray
 from checkrein.base.errors import ArgumentError
 from checkrein.evaluation.starts import Starts
-from checkrein.policies import Support, Supported, members_of, probabilities_of
+from checkrein.policies import Support, Supported, TabularPolicy, members_of, probabilities_of
 from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
 
@@ -39,6 +39,7 @@ class EpisodeScores:
     max_density_ratio: (
         float  # times that the policy comes to a pair for each that the log does, of the pair where that is most
     )
+    visits: FloatArray  # (S A,) expected, discounted, to each pair
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +97,23 @@ class TabularNuisances:
             np.asarray(sum(weight * _Corrections(member, log, starts).scores() for weight, member in members)),
             float(sum(weight * member.unsupported for weight, member in members)),
             float(np.max(sum(weight * member.density_ratio for weight, member in members))),
+            np.asarray(sum(weight * member.visits for weight, member in members)),
         )
+
+    def behavior_scores(self, problem: Problem) -> FloatArray:
+        """(e, k) what episodes say of who wrote them: their own sums; where cut off, what follows by these tables."""
+        log, n_actions = Episodes.of(problem), problem.dataset.n_actions
+        counts = self.counts.reshape(-1, n_actions)
+        total = counts.sum(axis=1, keepdims=True)
+        behavior = TabularPolicy(np.where(total > 0, counts, 1.0) / np.where(total > 0, total, n_actions))
+        tables = replace(self, evidence=counts > 0)  # what behavior does has evidence
+        if not Starts(problem, log).own:
+            return tables.score(problem, behavior).scores
+        values, last = _Member(tables, behavior).values, log.last
+        sums = log.sums(log.factors[:, None] * log.costs(behavior) * _known(log)[:, None])
+        onward = np.where(log.next_observed[last], log.discount, 1.0) * log.factors[last] * ~log.ended
+        at = np.where(log.next_observed[last], log.next_states[last], log.states[last])
+        return np.asarray(sums + onward[:, None] * values[at])
 
 
 class PairCosts(NamedTuple):
@@ -144,6 +161,7 @@ class _Member:
             supported.ravel(), tables.counts, out=np.zeros(state.size), where=tables.counts > 0
         )
         self.density_ratio = np.repeat(self.occupancy, n_actions) * self.choice_ratio  # (S A,)
+        self.visits = np.repeat(self.occupancy, n_actions) * supported.ravel()  # (S A,)
         self.unsupported = float(self.occupancy @ unsupported_mass / self.occupancy.sum())
 
 
@@ -177,10 +195,10 @@ class _Corrections:
         second term is flows @ (I - P)^-1 @ gains, the two from different blocks of episodes.
         """
         tables, log, k = self.member.tables, self.log, self.td_error.shape[1]
-        n_states, count = tables.initial_distribution.size, min(BLOCKS, len(log))
+        n_states, count = tables.initial_distribution.size, min(BLOCKS, log.n_units)
         if count < 2:
             return np.zeros((len(log), k))
-        block = np.arange(len(log)) % count
+        block = log.unit % count  # of whole clusters, where there are any
         rows, weights = block[log.episode], log.weights[log.episode]
         gains = _by_block(rows, log.states, (weights * self.choice_ratio)[:, None] * self.td_error, count, n_states)
         flows = _by_block(

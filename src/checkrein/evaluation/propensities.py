@@ -129,10 +129,11 @@ def _trees(dataset: Dataset) -> FloatArray:
     if dataset.episodes is None:
         raise DataError("trees are cross-fitted over episodes: pass episodes= with the log's rows")
     states = dataset.states.reshape(len(dataset), -1).astype(np.float64, copy=False)
-    labels, episode = np.unique(dataset.episodes, return_inverse=True)
+    labels, unit = np.unique(dataset.units, return_inverse=True)
     if labels.size < 2:
-        raise DataError("trees are cross-fitted over episodes, and there is only one: log more, or use logistic")
-    fold = (np.random.default_rng(0).permutation(labels.size) % FOLDS)[episode]
+        over = "episodes" if dataset.clusters is None else "clusters"
+        raise DataError(f"trees are cross-fitted over {over}, and there is only one: log more, or use logistic")
+    fold = (np.random.default_rng(0).permutation(labels.size) % FOLDS)[unit]
     table = np.zeros((len(dataset), dataset.n_actions))
     for held in np.unique(fold):
         seen, asked = np.flatnonzero(fold != held), np.flatnonzero(fold == held)

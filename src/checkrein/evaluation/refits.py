@@ -26,7 +26,7 @@ class Refitted(NamedTuple):
     """What refits say."""
 
     values: FloatArray  # (B, 1 + m)
-    errors: FloatArray  # (B, 1 + m) standard errors by the influence of each episode
+    errors: FloatArray  # (B, 1 + m) standard errors by the influence of each episode, or cluster of them
 
 
 class Member(Protocol):
@@ -60,7 +60,7 @@ class Refits:
     """The fitted values of a policy as a function of how much each episode counts; a mixture's members are weighed."""
 
     members: tuple[tuple[Member, float], ...]
-    weights: FloatArray  # (e,) as logged
+    episodes: Episodes
 
     @classmethod
     def of(cls, problem: Problem, policy: Policy, functions: FunctionClass, support: Support | None = None) -> "Refits":
@@ -79,7 +79,12 @@ class Refits:
             )
 
         built = tuple((build(member), weight) for member, weight in members_of(policy) if weight > 0)
-        return cls(built, episodes.weights)
+        return cls(built, episodes)
+
+    @property
+    def weights(self) -> FloatArray:
+        """(e,) of the episodes, as logged."""
+        return self.episodes.weights
 
     def point(self) -> tuple[FloatArray, FloatArray]:
         """Return the values (k,) and the influence (e, k) of each episode, of mean zero, of the log as it is."""
@@ -97,19 +102,20 @@ class Refits:
         return Occupancy(*(np.concatenate(columns) for columns in zip(*weighed, strict=True)))
 
     def errors(self, drawn: FloatArray, influence: FloatArray) -> FloatArray:
-        """(B, k) standard errors of refits with multiplicities (B, e) and influence (B, e, k)."""
-        squares = np.einsum("be,bek->bk", drawn, (self.weights[:, None] * influence) ** 2)  # drawn twice: not fourfold
-        return np.asarray(np.sqrt(squares) / (drawn @ self.weights)[:, None])
+        """(B, k) standard errors of refits with multiplicities (B, u) of units, and influence (B, e, k)."""
+        pulls = self.episodes.by_unit(self.weights[:, None] * influence, axis=1)
+        squares = np.einsum("bu,buk->bk", drawn, pulls**2)  # drawn twice: not fourfold
+        return np.asarray(np.sqrt(squares) / (drawn @ self.episodes.unit_weights)[:, None])
 
     def __call__(self, drawn: FloatArray) -> Refitted:
-        """Refit under multiplicities (B, e) of the episodes."""
+        """Refit under multiplicities (B, u) of the units: of clusters, all episodes come together."""
         if len(drawn) == 0:
             none = np.empty((0, self.members[0][0].k))
             return Refitted(none, none)
         values, errors = [], []
         block = max(1, CHUNK // max(member.size for member, _ in self.members))
         for start in range(0, len(drawn), block):
-            times = drawn[start : start + block] + FAINT
+            times = self.episodes.of_units(drawn[start : start + block]) + FAINT
             value, influence = self._refit(times * self.weights)
             values.append(value)
             errors.append(self.errors(drawn[start : start + block], influence))
@@ -123,9 +129,9 @@ class Refits:
         )
 
 
-def draws(episodes: int, replicates: int, rng: np.random.Generator) -> FloatArray:
-    """(B, e) how often each episode occurs in samples of all episodes with replacement."""
-    return rng.multinomial(episodes, np.full(episodes, 1 / episodes), size=replicates).astype(np.float64)
+def draws(units: int, replicates: int, rng: np.random.Generator) -> FloatArray:
+    """(B, u) how often each unit (an episode, or a cluster of them) occurs in samples of all with replacement."""
+    return rng.multinomial(units, np.full(units, 1 / units), size=replicates).astype(np.float64)
 
 
 def fit_influence(problem: Problem, policy: Policy, direct: object) -> FloatArray | None:

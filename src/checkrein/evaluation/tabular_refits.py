@@ -14,7 +14,10 @@ from checkrein.protocols import ActionMask, Policy
 
 
 class Occupancy(NamedTuple):
-    """The pairs that a policy comes to: expected discounted visits, and how often each was logged (0: no evidence)."""
+    """The pairs that a policy comes to: expected discounted visits, and how often each was logged (0: no evidence).
+
+    Of a cluster, a pair counts as often as one of its episodes shows it: the others may only repeat that.
+    """
 
     states: IntArray
     actions: IntArray
@@ -51,7 +54,7 @@ class TabularRefit:
         used = np.flatnonzero(taken & (place[states] >= 0))
         pairs, pair = np.unique(states[used] * n_actions + actions[used], return_inverse=True)
         moves, move = np.unique(pair * (n_states + 1) + following[used] + 1, return_inverse=True)
-        episode = episodes.episode[known][used]
+        episode, self.episodes = episodes.episode[known][used], episodes
         e, self.k = len(episodes), episodes.n_values
         self.move_counts = _matrix(np.ones(used.size), episode, move, (e, moves.size))
         costs = row_costs[known][used]
@@ -98,8 +101,18 @@ class TabularRefit:
             occupancy=np.append(
                 states[self.state] * self.probabilities, states[place] * self.unsupported_mass[place, action]
             ),
-            counts=np.append(pairs, np.zeros(place.size)),
+            counts=np.append(self._independent(pairs, weights), np.zeros(place.size)),
         )
+
+    def _independent(self, pairs: FloatArray, weights: FloatArray) -> FloatArray:
+        """(pairs,) how often each was logged, of every cluster by the episode that shows it most often."""
+        if self.episodes.n_units == len(self.episodes):
+            return pairs
+        shown = (self.move_counts @ self.by_pair.T).tocoo()  # (e, pairs)
+        cells, place = np.unique(self.episodes.unit[shown.row] * pairs.size + shown.col, return_inverse=True)
+        most = np.zeros(cells.size)
+        np.maximum.at(most, place, weights[shown.row] * shown.data)
+        return np.asarray(np.bincount(cells % pairs.size, most, pairs.size), np.float64)
 
     def refit(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Solve V = c + P V of every replicate, and follow its visits back to the episodes."""

@@ -192,7 +192,7 @@ def _explain(problem: Problem, limits: dict[str, float], ranges: dict[str, tuple
     among = f"among those with {kept}" if kept else "of all"
     text = f"At these multipliers the policy is, by estimate, the best {among}."
     for name, (low, high) in ranges.items():
-        if low == high:
+        if np.isclose(low, high, rtol=1e-6, atol=1e-9):  # but for rounding, one limit
             continue
         span = f"between {low:.6g} and {high:.6g}"
         if np.isinf(high):

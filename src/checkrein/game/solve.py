@@ -31,6 +31,7 @@ def solve(
     checkpoint: str | Path | None = None,
     weighting: Weighting = "best",
     known: Sequence[Play | Round] = (),
+    ranges: bool = True,
 ) -> Solution:
     """Find the mixture of policies that minimises the objective within the limits, by the evaluator's estimates.
 
@@ -40,6 +41,7 @@ def solve(
     weighting: "uniform" for the paper's mixture, "best" for the linear program's where it is better
     known: rounds of another solution by the same players from the same data, with other limits: they count as played
         (`carry_over` makes those with other costs fit); a checkpoint records them first
+    ranges: find the range of each price (two linear programs for each constraint)
     """
     require_positive(tolerance=tolerance)
     require_counts(max_rounds=max_rounds)
@@ -67,7 +69,7 @@ def solve(
     status = Status.NOT_FINITE if trouble else _status(problem, played, closest, tolerance)
     members = closest if status is Status.INFEASIBLE else played
     explanation = explain(status, problem, members[-1], played[-1], tolerance=tolerance, trouble=trouble)
-    solution = solution_of(problem, status, explanation, members=members, played=played, learner=learner)
+    solution = solution_of(problem, status, explanation, members=members, played=played, learner=learner, ranges=ranges)
     if record is not None:
         record.finish(solution)
     return solution
@@ -81,10 +83,11 @@ def solution_of(
     members: Sequence[Round],
     played: Sequence[Round],
     learner: OnlineLearner[Any],
+    ranges: bool = True,
 ) -> Solution:
     """Return what rounds came to; members: those whose last mixture is the policy."""
     final, last = members[-1], played[-1]
-    prices = named_price_ranges(problem, played, learner)
+    prices = named_price_ranges(problem, played, learner) if ranges else {}
     notes = {name: one.note for name, one in prices.items() if one.note and status is Status.CONVERGED}
     return Solution(
         policy=mixture_of(members),

@@ -40,6 +40,8 @@ class DataCard(BaseModel):
     left_out: dict[str, int]  # reason -> rows
     distinct: int | None  # transitions after merging equal ones; None: states are not finite
     episodes: int
+    clusters: int | None = None  # of episodes; None: every episode stands for itself
+    largest_cluster: int | None = None  # episodes of the one that has most
     shortest: int  # steps of an episode
     median: float
     longest: int

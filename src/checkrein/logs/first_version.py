@@ -12,6 +12,7 @@ from checkrein.logs.table import NO, YES
 
 GUESSES = {
     "episode": ("episode", "patient", "trajectory", "traj", "trip", "session", "user", "subject", "customer", "run"),
+    "cluster": ("cluster", "patient", "subject", "customer", "client", "user"),  # where they are not episodes already
     "step": ("step", "hour", "t", "time", "timestep", "day", "stage", "visit", "seq"),
     "terminal": ("terminal", "terminated", "done", "ended", "end", "is_last", "final", "last"),
     "action": ("action", "treatment", "decision", "offer", "arm", "choice", "intervention", "dose"),
@@ -79,6 +80,7 @@ def _text(
         "step": "orders the rows of an episode; without it they keep their order",
         "terminal": "marks real ends; an episode that stops without one was merely cut off",
         "propensity": "how likely the logged action was, if that is known",
+        "cluster": "whose episode it is, e.g. a patient with several: only clusters are independent then",
     }
     lines = [
         "# A first version, guessed from the log's columns: read it, correct it, then run `checkrein inspect` on it.",

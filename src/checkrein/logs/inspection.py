@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from checkrein.base.arrays import FloatArray, IntArray
 from checkrein.data.dataset import Dataset
 from checkrein.logs.card import ActionUse, Behavior, DataCard
 from checkrein.policies import Support
@@ -13,6 +14,7 @@ LONG = 3.0  # an effective horizon this many times the longest episode sees furt
 SCATTERED = 0.05  # the share of rows in states seen once from which on a table is the wrong class
 CUT_OFF = 0.05  # the share of episodes without an end from which on it is worth saying
 THIN = 20  # fewer episodes than this say little
+FEW_CLUSTERS = 30  # of which no part could be judged by
 
 
 def data_card(
@@ -31,6 +33,7 @@ def data_card(
     lengths = np.unique(_episodes(dataset), return_counts=True)[1]
     cut = ~dataset.terminals & ~dataset.next_observed
     transitions = dataset.compressed() if dataset.n_states is not None else None
+    unit = _units(dataset)
     left = {"the last row of an episode without a terminal mark: its next state is not in the log": int(cut.sum())}
     card = DataCard(
         source=source,
@@ -39,6 +42,8 @@ def data_card(
         left_out={reason: count for reason, count in left.items() if count},
         distinct=None if transitions is None else len(transitions),
         episodes=lengths.size,
+        clusters=None if dataset.clusters is None else int(unit.max()) + 1,
+        largest_cluster=None if dataset.clusters is None else int(np.bincount(unit).max()),
         shortest=int(lengths.min()),
         median=float(np.median(lengths)),
         longest=int(lengths.max()),
@@ -57,6 +62,13 @@ def data_card(
 
 def _episodes(dataset: Dataset) -> np.ndarray:
     return np.zeros(len(dataset), dtype=np.int64) if dataset.episodes is None else dataset.episodes
+
+
+def _units(dataset: Dataset) -> IntArray:
+    """(e,) the place of the cluster of each episode, in the order of their numbers; else its own."""
+    if dataset.clusters is None:
+        return np.arange(np.unique(_episodes(dataset)).size)
+    return np.unique(dataset.clusters[dataset.first_rows()], return_inverse=True)[1]
 
 
 def _states_in_words(dataset: Dataset) -> str:
@@ -80,11 +92,22 @@ def _actions(dataset: Dataset) -> list[ActionUse]:
 
 def _behavior(dataset: Dataset, name: str, discount: float, unit: Unit, factor: float) -> Behavior:
     sums = factor * dataset.returns(discount)[:, dataset.cost_names.index(name)]
-    error = float(sums.std(ddof=1) / np.sqrt(sums.size)) if sums.size > 1 else None
+    error = _standard_error(sums, _units(dataset))
     step = factor * dataset.cost(name)
     lowest, highest = sorted((float(step.min()), float(step.max())))
     value = float(sums.mean())
     return Behavior(cost=name, unit=unit, value=value, standard_error=error, lowest=lowest, highest=highest)
+
+
+def _standard_error(sums: FloatArray, unit: IntArray) -> float | None:
+    """Return that of the mean of (e,) sums, of independent units (e,); None of one."""
+    sizes = np.bincount(unit)
+    if sizes.size < 2:
+        return None
+    if sizes.size == sums.size:
+        return float(sums.std(ddof=1) / np.sqrt(sums.size))
+    pulls, shares = np.bincount(unit, sums - sums.mean()) / sums.size, sizes / sums.size
+    return float(np.sqrt(pulls @ pulls / (1 - shares @ shares)))
 
 
 def _advice(card: DataCard) -> list[str]:
@@ -96,6 +119,11 @@ def _advice(card: DataCard) -> list[str]:
         )
     if card.episodes < THIN:
         said.append(f"only {card.episodes} episodes: every average is uncertain")
+    if card.clusters is not None and card.clusters < FEW_CLUSTERS:
+        said.append(
+            f"only {card.clusters} clusters, whose episodes are not independent: no fewer than {FEW_CLUSTERS} to judge "
+            "by can show that a limit is kept"
+        )
     if card.truncated == card.episodes:
         said.append("no episode ends in a terminal row: is the terminal column right?")
     if card.states_visited_once is not None and card.states_visited_once > SCATTERED * card.rows:

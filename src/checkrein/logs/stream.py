@@ -32,6 +32,7 @@ def read_compressed(
     n_actions: int | None = None,
     missing: Sequence[str] = (),
     keep: Keep | None = None,
+    cluster: str | None = None,
 ) -> Dataset:
     """Return what `read_logs(..., finite=True).compressed()` does, in memory that does not grow with the rows.
 
@@ -41,16 +42,17 @@ def read_compressed(
     over that column, and memory that grows with it.
 
     keep: which of these episode ids to use, the same answer whenever asked; states are numbered by the whole log
+    cluster: a column that says whose episode it is; `keep` is then asked for its values, so that clusters stay whole
     """
     opened = open_source(source, missing)
     names = [state] if isinstance(state, str) else list(state)
     if not names:
         raise DataError("state is empty: name at least one column")
-    opened.require(episode, *names, action, step, terminal)
+    opened.require(episode, *names, action, step, terminal, cluster)
     texts = _texts(opened, named_costs(costs))
     needed = {episode, *names, action, *columns_needed(opened, texts)}
-    needed |= {column for column in (step, terminal) if column is not None}
-    runs = Runs(opened, episode, step, keep)
+    needed |= {column for column in (step, terminal, cluster) if column is not None}
+    runs = Runs(opened, episode, step, keep, cluster)
     try:
         coder = Coder.learned(opened, names, action, n_actions)
         sums = Sums(coder.n_states, len(coder.encoding.actions), len(texts))

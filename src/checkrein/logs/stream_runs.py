@@ -23,6 +23,7 @@ class Runs:
     episode: str
     step: str | None
     keep: Keep | None
+    cluster: str | None = None  # whose episodes are: those of one are kept together
     number: int = 0
     longest: int = 0  # of those kept
     rising: bool = True  # ids only went up: none can have come back
@@ -40,7 +41,11 @@ class Runs:
             self._require_rising_steps(batch, self.step, first)
         pieces = np.flatnonzero(np.append(True, first[1:]))  # where each episode of this batch begins in it
         self._compare(ids[pieces], begun)
-        kept = np.ones(pieces.size, dtype=bool) if self.keep is None else _chosen(self.keep, ids[pieces])
+        if self.cluster is not None:
+            self._require_one_cluster(batch, self.cluster, first)
+        whose = batch[self.cluster or self.episode][pieces]
+        kind = "episode" if self.cluster is None else "cluster"
+        kept = np.ones(pieces.size, dtype=bool) if self.keep is None else _chosen(self.keep, whose, kind)
         ends = np.append(pieces[1:], batch.height)
         starts = pieces + int(batch[ROW][0])
         starts[0] = starts[0] if begun else self.began
@@ -59,6 +64,19 @@ class Runs:
         if batch[column].has_nulls():
             row = int(batch[column].is_null().arg_max() or 0)
             raise DataError(f"{column!r} is missing in {self.source.place(batch[ROW][row])}: every row needs one")
+
+    def _require_one_cluster(self, batch: pl.DataFrame, name: str, first: BoolArray) -> None:
+        self._require_present(batch, name)
+        values = batch[name]
+        earlier = values.shift(1) if self.before is None else pl.concat([self.before[name], values])[:-1]
+        other = (values != earlier).fill_null(False).to_numpy() & ~first
+        if other.any():
+            row = int(np.argmax(other))
+            place = self.source.place(batch[ROW][row])
+            raise DataError(
+                f"episode {batch[self.episode][row]} has {name!r} {values[row]} in {place}, but {earlier[row]} in the "
+                "row before: an episode belongs to one cluster, fix the log or split the episode"
+            )
 
     def _require_rising_steps(self, batch: pl.DataFrame, name: str, first: BoolArray) -> None:
         self._require_present(batch, name)
@@ -91,8 +109,8 @@ class Runs:
                 raise DataError(f"episode {episode} comes back in {place}, after rows of other episodes: {ADVICE}")
 
 
-def _chosen(keep: Keep, ids: pl.Series) -> BoolArray:
+def _chosen(keep: Keep, ids: pl.Series, kind: str) -> BoolArray:
     answer = keep(ids)
     if not (isinstance(answer, pl.Series) and answer.dtype == pl.Boolean and len(answer) == len(ids)):
-        raise ArgumentError(f"keep must return one boolean for each of {len(ids)} episode ids, not {answer!r}")
+        raise ArgumentError(f"keep must return one boolean for each of {len(ids)} {kind} ids, not {answer!r}")
     return answer.fill_null(False).to_numpy()

@@ -7,9 +7,10 @@ import numpy as np
 import polars as pl
 from polars.exceptions import PolarsError
 
-from checkrein.base.arrays import BoolArray, FloatArray, IntArray
+from checkrein.base.arrays import Array, BoolArray, FloatArray, IntArray
 from checkrein.base.errors import DataError
 from checkrein.costs import StateActionCost
+from checkrein.data.copies import Copies
 from checkrein.data.dataset import Dataset
 from checkrein.data.encoding import Encoding, StateColumn, category_codes
 from checkrein.logs.costs import CostChoice, columns_needed, cost_column, named_costs
@@ -34,6 +35,7 @@ class Columns:
     n_actions: int | None = None
     finite: bool | None = None
     missing: Sequence[str] = ()
+    cluster: str | None = None
     encoding: Encoding | None = None  # of an earlier log, whose numbers for states and actions are to be kept
 
 
@@ -45,6 +47,8 @@ class Reading:
     source: str
     warnings: tuple[str, ...]
     known: Mapping[str, StateActionCost] = field(default_factory=dict)  # the costs that are known for every action
+    names: Array | None = None  # (e,) what each episode number is called in the log; None: itself
+    copies: Copies | None = None  # the episodes that were left out, once they have been looked for
 
 
 def read_logs(
@@ -60,6 +64,7 @@ def read_logs(
     n_actions: int | None = None,
     finite: bool | None = None,
     missing: Sequence[str] = (),
+    cluster: str | None = None,
 ) -> Dataset:
     """Read a table of decisions: the next state is the state of the episode's next row.
 
@@ -70,9 +75,20 @@ def read_logs(
     step: orders the rows of an episode; without it they stand in the order of the log
     terminal: marks real ends; an episode that stops without one is truncated, and its last row has no next state
     missing: texts of a CSV file that stand for a missing value
+    cluster: whose episode it is (a patient's, who has several): episodes of one are not independent of each other
     """
     columns = Columns(
-        episode, state, action, costs, step, terminal, propensity, n_actions=n_actions, finite=finite, missing=missing
+        episode,
+        state,
+        action,
+        costs,
+        step,
+        terminal,
+        propensity,
+        n_actions=n_actions,
+        finite=finite,
+        missing=missing,
+        cluster=cluster,
     )
     return read_table(source, columns).dataset
 
@@ -85,9 +101,9 @@ def read_table(source: object, columns: Columns) -> Reading:
     if not state_columns:
         raise DataError("state is empty: name at least one column")
     choices = named_costs(columns.costs)
-    opened.require(episode, *state_columns, action, step, terminal, columns.propensity)
+    opened.require(episode, *state_columns, action, step, terminal, columns.propensity, columns.cluster)
     needed = {episode, *state_columns, action, *columns_needed(opened, choices)}
-    needed |= {column for column in (step, terminal, columns.propensity) if column is not None}
+    needed |= {column for column in (step, terminal, columns.propensity, columns.cluster) if column is not None}
     table = _collect(opened, sorted(needed))
     table, episodes, steps = _ordered(opened, table, episode, step)
     last = np.append(episodes[1:] != episodes[:-1], True)
@@ -120,10 +136,14 @@ def read_table(source: object, columns: Columns) -> Reading:
         n_actions=len(encoding.actions),
         n_states=None if encoding.combinations is None else len(encoding.combinations),
         encoding=encoding,
+        clusters=None if columns.cluster is None else _clusters(opened, table, episodes, columns),
     )
     warnings = [*_row_warnings(dataset, last, terminal), *_column_warnings(table, state_columns, step, episode)]
     decisions = Decisions(opened, table, state_columns, action, states, actions, encoding)
-    return Reading(dataset, opened.name, tuple(warnings), decisions.known_costs(choices, computed))
+    names = np.array(
+        table[episode].gather(np.flatnonzero(np.diff(episodes, prepend=-1))).cast(pl.String), dtype=np.str_
+    )
+    return Reading(dataset, opened.name, tuple(warnings), decisions.known_costs(choices, computed), names)
 
 
 def _collect(source: Source, columns: Sequence[str]) -> pl.DataFrame:
@@ -183,6 +203,27 @@ def _probabilities(source: Source, table: pl.DataFrame, name: str) -> FloatArray
         value = table[name][row]
         raise DataError(f"propensity {name!r} is {value!r} in {source.place(table[ROW][row])}: it must lie in (0, 1]")
     return np.array(numbers)
+
+
+def _clusters(source: Source, table: pl.DataFrame, episodes: IntArray, columns: Columns) -> IntArray:
+    """(n,) numbers of whose each row is; raise where it is not known, or not one for an episode."""
+    name = columns.cluster or ""
+    text, rows = table[name].cast(pl.String).fill_null("").to_numpy(), table[ROW]
+    missing = table[name].is_null() | (table[name].is_nan() if table[name].dtype.is_float() else False)
+    if missing.any():
+        place = source.place(rows[int(missing.arg_max() or 0)])
+        raise DataError(f"cluster {name!r} is missing in {place}: every row must say whose episode it is")
+    first = np.append(True, episodes[1:] != episodes[:-1])
+    begins = np.flatnonzero(first)[episodes]
+    other = text != text[begins]
+    if other.any():
+        row = int(np.argmax(other))
+        begin = int(begins[row])
+        raise DataError(
+            f"episode {table[columns.episode][row]} has {name!r} {text[begin]} in {source.place(rows[begin])}, but "
+            f"{text[row]} in {source.place(rows[row])}: an episode belongs to one cluster, fix the log or split it"
+        )
+    return np.unique(text.astype(str), return_inverse=True)[1]
 
 
 def _row_warnings(dataset: Dataset, last: BoolArray, terminal: str | None) -> list[str]:

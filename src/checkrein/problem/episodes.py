@@ -143,6 +143,58 @@ class Episodes:
         """(e, ...) the sum of the rows of each episode."""
         return np.add.reduceat(values, self.begins, axis=0)
 
+    @cached_property
+    def unit(self) -> IntArray:
+        """(e,) the place of each episode's independent unit: its cluster, or else itself."""
+        clusters = self.problem.dataset.clusters
+        if clusters is None:
+            return np.arange(len(self))
+        return np.unique(clusters[self.rows[self.begins]], return_inverse=True)[1]
+
+    @property
+    def n_units(self) -> int:
+        """How many independent units there are: clusters, or else episodes."""
+        return int(self.unit.max()) + 1
+
+    @property
+    def unit_name(self) -> str:
+        """What a unit is called."""
+        return "episode" if self.problem.dataset.clusters is None else "cluster"
+
+    def by_unit(self, values: FloatArray, axis: int = 0) -> FloatArray:
+        """(u, ...) the sums of (e, ...) over the episodes of each independent unit."""
+        if self.problem.dataset.clusters is None:
+            return values
+        order, begins = self._by_unit
+        return np.asarray(np.add.reduceat(np.take(values, order, axis=axis), begins, axis=axis))
+
+    def of_units(self, values: FloatArray) -> FloatArray:
+        """(..., e) of (..., u): every episode has what its independent unit has."""
+        return values if self.problem.dataset.clusters is None else values[..., self.unit]
+
+    @cached_property
+    def unit_weights(self) -> FloatArray:
+        """(u,) how much each independent unit counts: as all its episodes do."""
+        return self.by_unit(self.weights)
+
+    def unit_means(self, values: FloatArray) -> FloatArray:
+        """(u, ...) the means of (e, ...) over the episodes of each independent unit, by their weights.
+
+        What is said of episodes with `weights` is said of units with `unit_weights`: the means of both are the same,
+        and the spread of units is that of the ratio estimator, to which a cluster adds sum_i w_i (s_i - mean).
+        """
+        if self.problem.dataset.clusters is None:
+            return values
+        shape = (-1, *[1] * (values.ndim - 1))
+        total = np.where(self.unit_weights > 0, self.unit_weights, 1.0)
+        return np.asarray(self.by_unit(self.weights.reshape(shape) * values) / total.reshape(shape))
+
+    @cached_property
+    def _by_unit(self) -> tuple[IntArray, IntArray]:
+        """Return the order (e,) of episodes by unit, and where (u,) each unit begins in it."""
+        order = np.argsort(self.unit, kind="stable")
+        return order, np.searchsorted(self.unit[order], np.arange(self.n_units))
+
     def mean(self, values: FloatArray) -> FloatArray:
         """(...) the mean of (e, ...) over episodes by their weights."""
         return np.asarray(np.tensordot(self.weights, values, axes=1) / self.weights.sum())

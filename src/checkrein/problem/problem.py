@@ -17,6 +17,7 @@ from checkrein.problem.question import Question
 from checkrein.protocols import Cost, DeferredCost, KnownCost, MemoryCost, PenaltyCost, Policy, RowCost, SumBoundedCost
 
 T = TypeVar("T")
+STILL = 1e-12  # relative size of rounding: less is no variation
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +96,9 @@ class Problem(Question):
     def spread(self) -> FloatArray:
         """(1 + m,) how much the sums of the logged episodes vary; one where they do not, or depend on the policy."""
         rows = self._with_row_costs
-        spreads = dict(zip(rows.cost_names, rows.returns(self.discount).std(axis=0), strict=True))
+        sums = rows.returns(self.discount)
+        varies = sums.std(axis=0) > STILL * np.abs(sums).max(axis=0)  # equal sums differ by rounding
+        spreads = dict(zip(rows.cost_names, np.where(varies, sums.std(axis=0), 0.0), strict=True))
         return frozen(np.array([spreads.get(name or "", 0.0) or 1.0 for name in self._columns]))
 
     def worst_after(self, policy: Policy | None = None) -> FloatArray:

@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, field_serializer
 
 from checkrein.certification.certificate import Certificate
+from checkrein.certification.survival import Sensitivity
 from checkrein.logs.card import DataCard
 from checkrein.problem.goals import Direction
 
@@ -165,6 +166,7 @@ class Summary(Model):
     reused: Reused | None = None  # None: every policy was found in this run
     certificate: Certificate | None = None  # None: nothing was held out, or there is nothing to keep
     singles: Singles | None = None  # None: an older run
+    sensitivity: Sensitivity | None = None  # None: not computed
 
     @field_serializer("certificate")
     def _with_infinities(self, certificate: Certificate | None) -> dict[str, Any] | None:

@@ -9,10 +9,11 @@ from markupsafe import Markup
 from checkrein.report.figures import Figure, figures
 from checkrein.report.figures.frontier import frontier_figures
 from checkrein.report.frontier_model import FrontierSummary
+from checkrein.report.improvement import improvement_of, interval_in_words
 from checkrein.report.model import Differences, Member, StateDifference, Summary
 from checkrein.report.templates import environment
-from checkrein.report.verdict import GUARANTEES, LEVELS
-from checkrein.report.words import SIGNS, breach, number, percent, percentage, sentence, unit_in_words
+from checkrein.report.verdict import LEVELS
+from checkrein.report.words import SIGNS, breach, number, odds_in_words, percent, percentage, sentence, unit_in_words
 
 _MOST_MEMBERS = 20  # rows of the table of members, the heaviest first
 _MOST_STATES = 12  # rows of the table of states
@@ -48,8 +49,9 @@ def _environment() -> Environment:
     """Return the report's templates, with its words."""
     made = environment("checkrein.report")
     made.filters |= {"number": number, "percent": percent, "percentage": percentage, "sentence": sentence}
-    made.globals |= {"breach": breach, "signs": SIGNS, "levels": LEVELS, "guarantees": GUARANTEES}
-    made.globals["unit_in_words"] = unit_in_words
+    made.globals |= {"breach": breach, "signs": SIGNS, "levels": LEVELS}
+    made.globals |= {"unit_in_words": unit_in_words, "odds_in_words": odds_in_words}
+    made.globals |= {"improvement_of": improvement_of, "interval_in_words": interval_in_words}
     made.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     return made
 

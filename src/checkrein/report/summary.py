@@ -8,6 +8,7 @@ import numpy as np
 
 from checkrein.base.arrays import FloatArray
 from checkrein.certification.certificate import Certificate
+from checkrein.certification.survival import Sensitivity
 from checkrein.data.dataset import Dataset
 from checkrein.game import Derandomised, SinglePolicies
 from checkrein.game.columns import Columns, trade_off
@@ -85,6 +86,7 @@ def summary(
     repeat: Repeat,
     margins: MarginChoice | None = None,
     certificate: Certificate | None = None,
+    sensitivity: Sensitivity | None = None,
     singles: Singles | None = None,
     reused: Reused | None = None,
 ) -> Summary:
@@ -101,6 +103,7 @@ def summary(
         repeat=repeat,
         margins=margins,
         certificate=certificate,
+        sensitivity=sensitivity,
         reused=reused,
         singles=singles,
         differences=_differences(problem.dataset, solution.policy),
@@ -122,6 +125,7 @@ def summary_of(
     certificate: Certificate | None,
     reused: Reused | None,
     differences: Differences | None,
+    sensitivity: Sensitivity | None = None,
     singles: Singles | None = None,
 ) -> Summary:
     """Collect everything a report says that no log is needed for."""
@@ -149,6 +153,7 @@ def summary_of(
         aimed=None if margins is None else _aimed(margins, finite=card.states_visited_once is not None),
         reused=reused,
         certificate=certificate,
+        sensitivity=sensitivity,
         singles=singles,
         trade_offs=_trade_offs(problem, goals, solution.rounds),
     )

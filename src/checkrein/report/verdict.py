@@ -8,6 +8,7 @@ from checkrein.certification.bounds import Guarantee
 from checkrein.certification.certificate import Certificate, Verdict
 from checkrein.game.solution import Status
 from checkrein.problem.goals import Direction
+from checkrein.report.improvement import Improvement, improvement_of
 from checkrein.report.model import BEHAVIOR, LEARNED, CostRow, Estimate
 from checkrein.report.words import is_floor, number, percentage
 
@@ -26,7 +27,7 @@ GUARANTEES: dict[Guarantee, str] = {
 }
 ASSUMED = (
     "All of it takes the future to be like the log: the same population, a state that holds all that matters for what "
-    "comes next, and costs that were logged in full."
+    "comes next, and costs that were logged in full. What the log itself says about that is among the checks."
 )
 
 
@@ -37,7 +38,7 @@ def verdict(status: Status, rows: Sequence[CostRow], certificate: Certificate | 
     if status is Status.NOT_FINITE:
         return "bad", "The run broke down before it found a policy to speak of."
     if certificate is not None:
-        return _certified(status, _change(rows[0]), certificate)
+        return _certified(status, rows[0], certificate)
     return _estimated(status, rows)
 
 
@@ -61,20 +62,31 @@ def _look(certificate: Certificate, permitted: str) -> str:
     )
 
 
-def _certified(status: Status, change: str, certificate: Certificate) -> tuple[Level, str]:
-    episodes = f"{certificate.episodes:,} held-out episodes"
+def _certified(status: Status, objective: CostRow, certificate: Certificate) -> tuple[Level, str]:
+    """Speak of an improvement only where it was shown."""
+    improvement = improvement_of(certificate, objective.name, objective.direction)
+    clusters = "" if certificate.clusters is None else f" of {certificate.clusters:,} clusters"
+    episodes = f"{certificate.episodes:,} held-out episodes{clusters}"
     confidence = f"at {percentage(certificate.confidence)} confidence"
     judged = certificate.constraints
     named = [c.name for c in judged if c.verdict == certificate.verdict] or [c.name for c in judged]
     limits = f"{'limit' if len(named) == 1 else 'limits'} on {_list(named)}"
+    shown = improvement is None or improvement.verdict == "better"
+    change = _change(objective) if improvement is None else _judged_change(improvement)
+    then = "but" if shown else "and"
     if certificate.verdict == "fail":
-        return "bad", f"The learned policy {change}, but breaks the {limits}: shown on {episodes} {confidence}."
+        return "bad", f"The learned policy {change}, {then} breaks the {limits}: shown on {episodes} {confidence}."
     if certificate.verdict == "inconclusive":
         kept = f"whether it keeps the {limits} could not be shown on the {episodes}"
-        return "caution", f"The learned policy {change}, but {kept}."
+        return "caution", f"The learned policy {change}, {then} {kept}."
     better = "" if status is Status.CONVERGED else " A better one may exist."
-    kept = f"keeps every limit: certified on {episodes} {confidence}"
-    return "good", f"The learned policy {change} and {kept}.{better}"
+    if not shown:
+        kept = f"keeps every limit, certified on {episodes} {confidence}"
+        return "caution", f"The learned policy {kept}, but {change}.{better}"
+    certified = f"certified on {episodes} {confidence}"
+    if improvement is not None:
+        certified = f"both certified on {episodes}, each {confidence}"
+    return "good", f"The learned policy {change} and keeps every limit: {certified}.{better}"
 
 
 def _estimated(status: Status, rows: Sequence[CostRow]) -> tuple[Level, str]:
@@ -89,7 +101,7 @@ def _estimated(status: Status, rows: Sequence[CostRow]) -> tuple[Level, str]:
     kept = "keeps every limit" if constraints else "has no limits to keep"
     if status is not Status.CONVERGED:
         return "caution", f"The learned policy {change} and {kept} {judged}, but a better one may exist."
-    return "good", f"The learned policy {change} and {kept}, {judged}."
+    return "caution", f"The learned policy {change} and {kept}, {judged}."  # nothing was shown
 
 
 def _change(objective: CostRow) -> str:
@@ -101,6 +113,17 @@ def _change(objective: CostRow) -> str:
         if better
         else f"moves {numbers} as the price of the limits"
     )
+
+
+def _judged_change(improvement: Improvement) -> str:
+    """Say what was shown of the objective, by the certificate's own numbers."""
+    name, verb = improvement.name, improvement.wanted
+    before, after = number(improvement.behavior), number(improvement.estimate)
+    if improvement.verdict == "not shown better":
+        return f"is not shown to {verb} {name} (estimated at {after}, behavior's at {before})"
+    if improvement.verdict == "worse":
+        verb = "raise" if verb == "lower" else "lower"
+    return f"{verb}s {name} from {before} to {after}"
 
 
 def _kept(row: CostRow) -> bool:

@@ -3,6 +3,7 @@
 import math
 
 from checkrein.certification.certificate import Verdict
+from checkrein.certification.survival import LARGEST, Survival
 from checkrein.problem.goals import Direction, Goal, Unit
 from checkrein.report.model import CostRow
 
@@ -56,6 +57,13 @@ def unit_in_words(unit: Unit, discount: float) -> str:
     if unit is Unit.PER_STEP:
         return f"average per step, discounted by {discount}"
     return "expected sum per episode" if discount == 1 else f"expected sum, discounted by {discount}"
+
+
+def odds_in_words(claim: Survival) -> str:
+    """Return the largest odds ratio that a claim survives, rounded down; a dash where there is none."""
+    if claim.odds_ratio is None or not claim.varies:
+        return NONE
+    return f"over {LARGEST:g}" if claim.odds_ratio >= LARGEST else f"{claim.odds_ratio:.2f}"
 
 
 def is_floor(row: CostRow) -> bool:

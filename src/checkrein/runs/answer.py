@@ -74,7 +74,7 @@ def _record(asked: Asked, question: Question, solution: Solution, out: Path) -> 
 def _resolved(asked: Asked, constraints: tuple[AtMost, ...]) -> Resolved:
     old = asked.run.resolved
     aimed = asked.aimed(constraints) if old.aimed else ()
-    return Resolved(objective_of(asked.file), constraints, old.log, old.rows, old.support, aimed)
+    return Resolved(objective_of(asked.file), constraints, old.log, old.rows, old.support, aimed, old.learned)
 
 
 def _behavior(asked: Asked, goals: tuple[Goal, ...]) -> Values | None:

@@ -29,15 +29,10 @@ def compare(
 
 def references(prepared: Prepared, players: Players, trouble: list[str]) -> dict[str, Judged]:
     """Value behavior and what could be reached without limits."""
-    compared = {
-        BEHAVIOR: behavior_of(prepared.problem),
-        UNCONSTRAINED: _unconstrained(prepared, players.best_response, trouble),
-    }
-    return {
-        name: judge(prepared, policy, players.evaluator, trouble)
-        for name, policy in compared.items()
-        if policy is not None
-    }
+    held_out = None if prepared.held_out is None else behavior_of(prepared.held_out)  # who wrote these episodes
+    found = {BEHAVIOR: judge(prepared, behavior_of(prepared.problem), players.evaluator, trouble, held_out=held_out)}
+    free = _unconstrained(prepared, players.best_response, trouble)
+    return found if free is None else found | {UNCONSTRAINED: judge(prepared, free, players.evaluator, trouble)}
 
 
 def _unconstrained(prepared: Prepared, best_response: FQI, trouble: list[str]) -> Policy | None:
@@ -50,10 +45,15 @@ def _unconstrained(prepared: Prepared, best_response: FQI, trouble: list[str]) -
         return None
 
 
-def judge(prepared: Prepared, policy: Policy, evaluate: FQE, trouble: list[str]) -> Judged:
-    """Value a policy on both parts; a part that cannot tell is a warning, and only closed forms tell how sure it is."""
+def judge(
+    prepared: Prepared, policy: Policy, evaluate: FQE, trouble: list[str], *, held_out: Policy | None = None
+) -> Judged:
+    """Value a policy on both parts; a part that cannot tell is a warning, and only closed forms tell how sure it is.
 
-    def value(where: Problem | None) -> Values | None:
+    held_out: to value on the held-out part, where it is another
+    """
+
+    def value(where: Problem | None, policy: Policy) -> Values | None:
         try:
             return None if where is None else evaluate(where, policy, rng=np.random.default_rng(seed))
         except (DivergenceError, EndlessPolicyError, ProblemError) as reason:  # a divergence may be infinite there
@@ -61,9 +61,10 @@ def judge(prepared: Prepared, policy: Policy, evaluate: FQE, trouble: list[str])
             return None
 
     seed = prepared.file.learn.seed
-    learning, held_out = value(prepared.problem), value(prepared.held_out)
-    if held_out is None or prepared.held_out is None or not prepared.file.learn.closed_form:
-        return Judged(learning, held_out)
+    judged = policy if held_out is None else held_out
+    learning, judging = value(prepared.problem, policy), value(prepared.held_out, judged)
+    if judging is None or prepared.held_out is None or not prepared.file.learn.closed_form:
+        return Judged(learning, judging)
     fitted = BootstrapFQE("t", functions_of(prepared.file.learn), evaluate.support)
-    _, errors = fitted.estimate(prepared.held_out, policy, rng=np.random.default_rng(seed))
-    return Judged(learning, held_out, errors)
+    _, errors = fitted.estimate(prepared.held_out, judged, rng=np.random.default_rng(seed))
+    return Judged(learning, judging, errors)

@@ -8,17 +8,17 @@ from pathlib import Path
 import numpy as np
 
 from checkrein.base.errors import DataError, ProblemError, StorageError
-from checkrein.certification.looks import log_key
 from checkrein.data.dataset import Dataset
 from checkrein.data.encoding import Encoding
-from checkrein.data.split import split_episodes
+from checkrein.data.identity import EpisodeKeys
 from checkrein.game.checkpoint import SETTINGS, read_settings
+from checkrein.logs.table import Reading
 from checkrein.policies import members_of, probabilities_of
 from checkrein.problem import AtMost
 from checkrein.protocols import Policy
 from checkrein.report.model import LEARNED, CostRow, Summary
 from checkrein.runs.dimensions import dimension_of
-from checkrein.runs.folder import RunFolder
+from checkrein.runs.folder import Resolved, RunFolder
 from checkrein.runs.players import LOOKAHEAD, functions_of
 from checkrein.runs.problem_file import Learn, ProblemFile
 from checkrein.runs.reading import missing, read, with_path
@@ -125,9 +125,7 @@ def open_run(path: Path, data: str | None = None) -> FinishedRun:
         file = with_path(file, data)
     dataset = None
     if data is not None or not missing(file, Path()):
-        dataset = read(file, Path(), encoding).dataset
-        if resolved.log is not None and log_key(dataset) != resolved.log:
-            raise DataError(f"{file.data.path} is not the log that {path} learned from: pass --data with its path")
+        dataset = _learning_part(read(file, Path(), encoding), resolved, f"{file.data.path}", path)
     discount = file.learn.discount
     inputs = None
     if encoding is not None:
@@ -145,6 +143,16 @@ def open_run(path: Path, data: str | None = None) -> FinishedRun:
     )
 
 
+def _learning_part(reading: Reading, resolved: Resolved, log: str, run: Path) -> Dataset:
+    """Return the episodes that a run learned from."""
+    if resolved.learned is None:
+        return reading.dataset
+    episodes = EpisodeKeys.of(reading.dataset, reading.names)
+    if episodes.digest != resolved.log:
+        raise DataError(f"{log} is not the log that {run} learned from: pass --data with its path")
+    return reading.dataset.of_episodes(resolved.learned.seen_in(episodes))
+
+
 def _step_costs(summary: Summary, constraints: tuple[AtMost, ...], encoding: Encoding | None) -> tuple[float, ...]:
     """Return the largest |cost| of a logged step, the objective's first; raise where a cost is none of single steps."""
     largest = {cost.cost: max(abs(cost.lowest), abs(cost.highest)) for cost in summary.card.behavior}
@@ -160,8 +168,8 @@ def _step_costs(summary: Summary, constraints: tuple[AtMost, ...], encoding: Enc
 
 
 def _logged(dataset: Dataset, learn: Learn, policy: Policy) -> Logged:
-    learning, _ = split_episodes(dataset, holdout=learn.holdout, seed=learn.seed)
-    transitions = learning.compressed()
+    """Measure the part of the log that was learned from."""
+    transitions = dataset.compressed()
     transitions = transitions.select(transitions.next_observed | transitions.terminals)
     rows = float(transitions.weights.sum())
     if transitions.n_states is None:

@@ -6,7 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from checkrein.certification import Certificate
-from checkrein.certification.looks import FILE, Looks, log_key
+from checkrein.certification.assumptions import assumption_warnings
+from checkrein.certification.looks import Looks
+from checkrein.certification.sensitivity import quick, sensitivity
+from checkrein.certification.survival import Sensitivity
 from checkrein.data.encoding import Encoding
 from checkrein.game import Derandomised, Round, Solution, single_policies
 from checkrein.policies import Support
@@ -42,7 +45,8 @@ def fit(
     asked: the same problem file put to a finished run, whose policies, support rule and margins are kept
     """
     file, problem, learn = prepared.file, prepared.problem, prepared.file.learn
-    trouble: list[str] = []
+    doubts = [] if prepared.dataset.episodes is None else assumption_warnings(problem)
+    trouble = [f"in the episodes that were learned from, {doubt}" for doubt in doubts]
     if asked is None:
         margins = margins_for(prepared, trouble, tell)
     else:
@@ -74,6 +78,7 @@ def fit(
 
     tell("certifying")
     certificate = _certify(prepared, solution.policy, what=str(out), trouble=trouble)
+    hidden = None if certificate is None else _hidden_factor(prepared, solution.policy, certificate)
     found = summary(
         aimed,
         solution,
@@ -85,6 +90,7 @@ def fit(
         repeat=repeat_of(file, prepared.text, command, prepared.dataset.fingerprint),
         margins=margins,
         certificate=certificate,
+        sensitivity=hidden,
         singles=singles_of(prepared.goals, singles, judged_single),
         reused=None if asked is None else Reused(run=str(asked.run.path), policies=len(known), log_read=True),
     )
@@ -93,6 +99,8 @@ def fit(
     folder.write_problem(prepared.text, _resolved(prepared, support, margins))
     if certificate is not None:
         folder.write_certificate(certificate)
+    if hidden is not None:
+        folder.write_sensitivity(hidden)
     folder.write_summary(found)
     write_report(folder, found)
     return solution, found
@@ -105,13 +113,15 @@ def write_report(folder: RunFolder, found: Summary) -> Path:
 
 def _certify(prepared: Prepared, policy: Policy, *, what: str, trouble: list[str]) -> Certificate | None:
     """Judge a policy on the held-out part; None where there is nothing to judge, or to judge by."""
-    if prepared.held_out is None or not prepared.problem.constraints:
+    if prepared.held_out is None or prepared.judging is None or not prepared.problem.constraints:
         return None
     file, problem = prepared.file, prepared.held_out
-    certificate, unrecorded = Looks(prepared.folder / FILE).certify(
+    certificate, unrecorded = Looks.beside(prepared.folder).certify(
         policy,
         problem,
-        log=log_key(prepared.dataset),
+        episodes=prepared.judging,
+        copies=prepared.copies,
+        excluded=0 if prepared.learned is None else len(prepared.learned),
         confidence=file.certify.confidence,
         method=method_for(file, problem),
         seed=file.learn.seed,
@@ -119,6 +129,22 @@ def _certify(prepared: Prepared, policy: Policy, *, what: str, trouble: list[str
     )
     trouble += unrecorded
     return certificate
+
+
+def _hidden_factor(prepared: Prepared, policy: Policy, certificate: Certificate) -> Sensitivity | None:
+    """Find what a pass survives, where that takes seconds; elsewhere the report names the command."""
+    problem = prepared.held_out
+    if problem is None or certificate.verdict != "pass" or not quick(problem, policy):
+        return None
+    found = sensitivity(
+        policy,
+        problem.dataset,
+        constraints=problem.constraints,
+        discount=problem.discount,
+        objective=problem.objective,
+        certificate=certificate,
+    )
+    return found.calling(prepared.goals[0].name)
 
 
 def _encoding(prepared: Prepared) -> Encoding | None:
@@ -131,10 +157,11 @@ def _resolved(prepared: Prepared, support: Support, margins: MarginChoice | None
     return Resolved(
         prepared.objective,
         tuple(prepared.problem.constraints),
-        None if prepared.dataset.episodes is None else log_key(prepared.dataset),
+        prepared.log,
         rows_key(prepared.dataset),
         support,
         () if margins is None else margins.constraints,
+        prepared.learned,
     )
 
 

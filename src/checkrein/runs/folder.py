@@ -12,8 +12,10 @@ from checkrein.base import storage
 from checkrein.base.errors import DataError, StorageError
 from checkrein.base.storage import storable
 from checkrein.certification import Certificate
+from checkrein.certification.survival import Sensitivity
 from checkrein.data.dataset import Dataset
 from checkrein.data.encoding import Encoding
+from checkrein.data.identity import EpisodeKeys
 from checkrein.game.checkpoint import POLICIES, POLICY, ROUNDS, SETTINGS, SOLUTION
 from checkrein.logs import known  # noqa: F401  # a constraint may hold its expressions, known once imported
 from checkrein.policies import Support, load_policy, save_policy
@@ -29,6 +31,11 @@ SINGLE = "single.npz"  # the best single policy
 SUMMARY, REPORT = "summary.json", "report.html"
 CERTIFICATE = "certificate.json"
 NEW_CERTIFICATE, SINGLE_CERTIFICATE = "certificate-new.json", "certificate-single.json"
+SENSITIVITY, NEW_SENSITIVITY, SINGLE_SENSITIVITY = (
+    "sensitivity.json",
+    "sensitivity-new.json",
+    "sensitivity-single.json",
+)
 EVALUATION, CALIBRATION = "evaluation.csv", "calibration.csv"
 FRONTIER_TABLE, FRONTIER_NUMBERS, FRONTIER_PAGE = "frontier.csv", "frontier.json", "frontier.html"
 EXPORTS = {"json": "policy.json", "onnx": "policy.onnx"}
@@ -38,6 +45,7 @@ KNOWN = frozenset(
         *PLAYED,
         *(PROBLEM, RESOLVED, ENCODING, SINGLE, SUMMARY, REPORT),
         *(CERTIFICATE, NEW_CERTIFICATE, SINGLE_CERTIFICATE),
+        *(SENSITIVITY, NEW_SENSITIVITY, SINGLE_SENSITIVITY),
         *(EVALUATION, CALIBRATION),
         *EXPORTS.values(),
     }
@@ -53,10 +61,11 @@ class Resolved:
 
     objective: the name of the cost that is minimised
     constraints: with the limits that were asked for, not those that learning aimed at
-    log: the key of the log that was learned from; None where its episodes are not known
+    log: the key of the log, of which a part was learned from; None where its episodes are not known
     rows: of all that its rows hold but for their costs
     support: the rule that was learned with
     aimed: the constraints that learning aimed at; none: those that were asked for
+    learned: the episodes that were learned from; None where they are not known
     """
 
     objective: str
@@ -65,6 +74,7 @@ class Resolved:
     rows: str | None = None
     support: Support | None = None
     aimed: tuple[AtMost, ...] = ()
+    learned: EpisodeKeys | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +100,10 @@ class RunFolder:
         single: whether it judges the best single policy
         """
         return self.path / (SINGLE_CERTIFICATE if single else CERTIFICATE if own else NEW_CERTIFICATE)
+
+    def sensitivity_file(self, *, own: bool = True, single: bool = False) -> Path:
+        """Return where it belongs what a hidden factor may do to a certificate, which has the same arguments."""
+        return self.path / (SINGLE_SENSITIVITY if single else SENSITIVITY if own else NEW_SENSITIVITY)
 
     def export_file(self, form: str) -> Path:
         """Return where the policy for other programs belongs."""
@@ -146,6 +160,10 @@ class RunFolder:
     def write_certificate(self, certificate: Certificate) -> None:
         """Write the certificate of the held-out part."""
         certificate.write(self.certificate_file())
+
+    def write_sensitivity(self, sensitivity: Sensitivity) -> None:
+        """Write what a hidden factor may do to the certificate of the held-out part."""
+        sensitivity.write(self.sensitivity_file())
 
     def write_summary(self, summary: Summary) -> None:
         """Write the data that the report is made of."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from checkrein.base.errors import ArgumentError
 from checkrein.certification.certify import fingerprint
-from checkrein.certification.looks import FILE, Looks, claim_key, log_key
+from checkrein.certification.looks import Looks, claim_key
 from checkrein.game.checkpoint import Checkpoint, settings_of
 from checkrein.game.loop import Round
 from checkrein.game.sweep import Point
@@ -114,22 +114,19 @@ def _judged(
 ) -> tuple[Frontier, int | None]:
     """Value and certify every point on the held-out part: one look, whose alpha the points share."""
     file, held_out = prepared.file, prepared.held_out
-    if held_out is None:
+    if held_out is None or prepared.judging is None:
         return found, None
     method = method_for(file, held_out)
     if not certified:
         return judge_points(found, held_out, confidence=None, method=method, seed=file.learn.seed), None
-    looks, log, claim = Looks(prepared.folder / FILE), log_key(prepared.dataset), _claim(prepared, found, method.name)
-    look = looks.number(log, claim)
+    looks, claim = Looks.beside(prepared.folder), _claim(prepared, found, method.name)
+    look = looks.number(prepared.judging, claim)
     judged = judge_points(
         found, held_out, confidence=file.certify.confidence, method=method, seed=file.learn.seed, look=look
     )
     verdicts = [one.certificate.verdict for one in judged.held_out if one.certificate is not None]
     passed = f"{verdicts.count('pass')} of {len(verdicts)} points pass"
-    try:
-        looks.record(log, claim, verdict=passed, what=what)
-    except OSError as reason:
-        trouble.append(f"that these episodes were used could not be recorded in {looks.path}: {reason.strerror}")
+    trouble += looks.record(prepared.judging, claim, verdict=passed, what=what)
     return judged, look
 
 

@@ -4,12 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from checkrein.base.errors import ArgumentError, DataError
 from checkrein.certification import Certificate
 from checkrein.certification.bounds import method_of
-from checkrein.certification.looks import FILE, Looks, log_key
+from checkrein.certification.looks import Looks
+from checkrein.certification.sensitivity import sensitivity
+from checkrein.certification.survival import Sensitivity
+from checkrein.data.copies import Copies
 from checkrein.data.dataset import Dataset
-from checkrein.data.split import split_episodes
+from checkrein.data.identity import EpisodeKeys
 from checkrein.evaluation import Estimates, evaluate
 from checkrein.evaluation.propensities import Method
 from checkrein.problem import AtMost, Problem
@@ -28,15 +33,18 @@ class Trial:
     file: ProblemFile
     policy: Policy
     dataset: Dataset  # episodes that did not choose the policy
-    log: str  # which log they are of
-    own: bool  # whether that is the one that was learned from, of which only the held-out part is used
+    episodes: EpisodeKeys  # which they are
+    learned: int  # episodes of the log that are left out, because the run learned from them
+    copies: Copies | None  # of other episodes, left out before
+    own: bool  # whether the log is the run's own, as it was then
     folder: Path  # of the log
     constraints: tuple[AtMost, ...]
     costs: tuple[str | AtMost, ...]  # the objective first
+    objective: str
 
 
 def open_trial(run: Path, data: str | None, *, single: bool = False) -> Trial:
-    """Load a run and read a log the way its own was read; of its own log, only what was held out counts.
+    """Load a run and read a log the way its own was read; episodes that the run learned from do not count.
 
     data: a path or glob; None: the path in the run's problem file, from where this is called
     """
@@ -46,16 +54,34 @@ def open_trial(run: Path, data: str | None, *, single: bool = False) -> Trial:
         file = with_path(file, data)
     elif gone := missing(file, Path()):
         raise DataError(f"there is no {gone[0]} here, where the run's log should be: pass --data with its path")
-    dataset = read(file, Path(), folder.encoding()).dataset
-    key = log_key(dataset)
-    own = key == asked.log
-    if own:
-        _, held_out = split_episodes(dataset, holdout=file.learn.holdout, seed=file.learn.seed)
-        if held_out is None:
-            raise DataError("the run learned from all of this log: judge it on another one, or hold episodes out")
-        dataset = held_out
+    if asked.log is not None and asked.learned is None:
+        raise DataError(
+            f"{run} does not say which episodes it learned from: an earlier version wrote it. Learn again with "
+            "`checkrein fit`, so that they can be told from those that judge"
+        )
+    reading = read(file, Path(), folder.encoding())
+    episodes = EpisodeKeys.of(reading.dataset, reading.names)
+    own, fresh = episodes.digest == asked.log, np.ones(len(episodes), bool)
+    if asked.learned is not None:
+        fresh = ~asked.learned.seen_in(episodes)
+    if not fresh.any():
+        raise DataError(
+            f"the run learned from all of this log, {fresh.size:,} episodes: judge it on another one, or hold some out"
+        )
     costs: tuple[str | AtMost, ...] = (asked.objective, *asked.constraints)
-    return Trial(file, policy, dataset, key, own, folder_of(file, Path()), asked.constraints, costs)
+    return Trial(
+        file=file,
+        policy=policy,
+        dataset=reading.dataset if fresh.all() else reading.dataset.of_episodes(fresh),
+        episodes=episodes.part(fresh),
+        learned=int((~fresh).sum()),
+        copies=reading.copies,
+        own=own,
+        folder=folder_of(file, Path()),
+        constraints=asked.constraints,
+        costs=costs,
+        objective=asked.objective,
+    )
 
 
 def estimate(
@@ -86,17 +112,34 @@ def judge(
     """Certify the policy, record the look, and return what could not be done on the way."""
     if not trial.constraints:
         raise ArgumentError("the run has no constraints: there is nothing to certify")
-    problem = Problem(trial.dataset, objective=None, constraints=trial.constraints, discount=trial.file.learn.discount)
+    problem = Problem(
+        trial.dataset, objective=trial.objective, constraints=trial.constraints, discount=trial.file.learn.discount
+    )
     file = trial.file
     if method is not None:
         method_of(method, problem)
         file = file.model_copy(update={"certify": file.certify.model_copy(update={"method": method})})
-    return Looks(trial.folder / FILE).certify(
+    return Looks.beside(trial.folder).certify(
         trial.policy,
         problem,
-        log=trial.log,
+        episodes=trial.episodes,
+        copies=trial.copies,
+        excluded=trial.learned,
         confidence=file.certify.confidence if confidence is None else confidence,
         method=method_for(file, problem),
         seed=file.learn.seed,
         what=what,
     )
+
+
+def hidden_factor(trial: Trial, certificate: Certificate) -> Sensitivity:
+    """Find what a certificate of the same policy on the same episodes survives; this is no look of its own."""
+    found = sensitivity(
+        trial.policy,
+        trial.dataset,
+        constraints=trial.constraints,
+        discount=trial.file.learn.discount,
+        objective=trial.objective,
+        certificate=certificate,
+    )
+    return found.calling(trial.file.objective.label)

@@ -50,7 +50,7 @@ def margins_for(prepared: Prepared, trouble: list[str], tell: Callable[[str], No
         chosen = choose_margins(
             problem,
             lambda part, support: attempt(part, support).policy,
-            held_out=held_out.dataset.first_rows().size,
+            held_out=held_out.dataset.n_units,
             confidence=1 - alpha_spent(1 - prepared.file.certify.confidence, 1),
             method=method,
             supports=supports,

@@ -10,14 +10,16 @@ from checkrein.base.arrays import FloatArray
 from checkrein.base.errors import DataError
 from checkrein.costs import StateActionCost
 from checkrein.costs.references import BEHAVIOR, reference_of
+from checkrein.data.copies import Copies
 from checkrein.data.dataset import Dataset
+from checkrein.data.identity import EpisodeKeys
 from checkrein.data.split import split_episodes
 from checkrein.logs.card import DataCard
 from checkrein.logs.inspection import data_card
 from checkrein.logs.table import Reading
 from checkrein.policies import behavior_policy
 from checkrein.problem import AtLeast, AtMost, Problem, Values
-from checkrein.problem.goals import Direction, Goal, Unit
+from checkrein.problem.goals import Goal, Unit
 from checkrein.protocols import Cost, Policy
 from checkrein.runs.players import evaluator_of, functions_of
 from checkrein.runs.problem_file import Learn, ProblemFile, read_problem_file
@@ -36,6 +38,16 @@ class Prepared:
     card: DataCard
     dataset: Dataset  # all of it
     folder: Path  # of the log, or of the problem file where the log is no file
+    learned: EpisodeKeys | None  # the episodes to learn from; None where episodes are not known
+    judging: EpisodeKeys | None  # those held out
+    copies: Copies | None  # of other episodes, left out of all of these
+
+    @property
+    def log(self) -> str | None:
+        """The key of the log, in whatever order it stands; None where episodes are not known."""
+        if self.learned is None:
+            return None
+        return (self.learned if self.judging is None else self.learned.joined(self.judging)).digest
 
     @property
     def objective(self) -> str:
@@ -58,7 +70,10 @@ def prepare(path: Path, *, strict: bool = False) -> Prepared:
     if strict and card.warnings:
         raise DataError("the log is odd, and --strict was asked for:\n" + "\n".join(f"  {w}" for w in card.warnings))
     judging = None if held_out is None else replace(problem, dataset=held_out)
-    return Prepared(file, text, problem, judging, goals, card, reading.dataset, folder_of(file, path.parent))
+    folder, names = folder_of(file, path.parent), reading.names
+    learned = None if learning.episodes is None else EpisodeKeys.of(learning, names)
+    judged = None if held_out is None else EpisodeKeys.of(held_out, names)
+    return Prepared(file, text, problem, judging, goals, card, reading.dataset, folder, learned, judged, reading.copies)
 
 
 def _card(file: ProblemFile, reading: Reading, goals: tuple[Goal, ...]) -> DataCard:
@@ -91,8 +106,7 @@ def constraints_of(
 
     behavior: (m,) what limits relative to it are of; like: constraints on the same costs, whatever their limits
     """
-    maximised = file.objective.maximize is not None
-    goals = [Goal(file.objective.label, Direction.MAXIMISE if maximised else Direction.MINIMISE)]
+    goals = [file.objective.goal]
     constraints: list[AtMost] = []
     for limit, stated, done in zip(file.constraint, like, behavior, strict=True):
         share = limit.share_of_behavior

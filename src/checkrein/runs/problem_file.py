@@ -13,7 +13,7 @@ from checkrein.base.errors import ProblemError
 from checkrein.certification import METHODS
 from checkrein.certification.bounds import BootstrapFQE
 from checkrein.logs.formats import located
-from checkrein.problem.goals import Unit
+from checkrein.problem.goals import Direction, Goal, Unit
 
 SHARE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*%\s*of\s+behaviou?r\s*$")
 CLOSED_FORMS = ("tabular", "linear")  # classes whose fits are quick and can be refitted many times over
@@ -44,6 +44,7 @@ class Data(Section):
     step: str | None = None
     terminal: str | None = None
     propensity: str | None = None
+    cluster: str | None = None  # whose episode it is: episodes of one are not independent
     n_actions: Annotated[int, Field(gt=0)] | None = None
     missing: list[str] = []
 
@@ -58,6 +59,8 @@ class Data(Section):
         lacking = [name for name in ("episode", "state", "action") if getattr(self, name) is None]
         if self.is_table and lacking:
             raise ValueError(f"{', '.join(lacking)} must name columns of the log")
+        if self.cluster is not None and not self.is_table:
+            raise ValueError("cluster names a column of a table, but this log is none: write it as a table first")
         return self
 
 
@@ -83,6 +86,11 @@ class Objective(Section):
     def label(self) -> str:
         """What to call it."""
         return self.name or self.expression
+
+    @property
+    def goal(self) -> Goal:
+        """What is wanted of it."""
+        return Goal(self.label, Direction.MINIMISE if self.maximize is None else Direction.MAXIMISE)
 
 
 class Kind(StrEnum):

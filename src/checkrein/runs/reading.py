@@ -22,6 +22,8 @@ from checkrein.runs.problem_file import Kind, Limit, ProblemFile
 def read(file: ProblemFile, folder: Path, encoding: Encoding | None = None) -> Reading:
     """Read the log with the objective and each constraint as costs, in the units that the user speaks of.
 
+    Episodes that are copies of others are left out, and a warning says so.
+
     encoding: of an earlier log, whose numbers for states and actions are to be kept
     """
     reading = _read(file, folder, encoding)
@@ -30,7 +32,7 @@ def read(file: ProblemFile, folder: Path, encoding: Encoding | None = None) -> R
     known = {name: cost.times(factors.get(name, 1.0)) for name, cost in reading.known.items()}
     ever = {c.name for c in file.constraint if c.kind is Kind.EVER}
     known = {name: cost for name, cost in known.items() if name not in ever}
-    return replace(reading, dataset=_in_user_units(dataset, factors), known=known)
+    return _counted_once(replace(reading, dataset=_in_user_units(dataset, factors), known=known))
 
 
 def cost_of(limit: Limit, known: Mapping[str, StateActionCost]) -> str | Cost:
@@ -67,6 +69,7 @@ def _read(file: ProblemFile, folder: Path, encoding: Encoding | None) -> Reading
             n_actions=data.n_actions,
             finite=finite,
             missing=data.missing,
+            cluster=data.cluster,
             encoding=encoding,
         )
         return read_table(paths, columns)
@@ -107,6 +110,15 @@ def is_file(path: str) -> bool:
 def objective_of(file: ProblemFile) -> str:
     """Return the name of the objective's cost, which is always minimised."""
     return file.objective.label if file.objective.maximize is None else f"minus {file.objective.label}"
+
+
+def _counted_once(reading: Reading) -> Reading:
+    """Return the log without copies."""
+    copies = replace(reading.dataset.copies, names=reading.names)
+    said = [copies.words()] if len(copies) else []
+    said += [copies.near_words()] if copies.near else []
+    once = reading.dataset.counted_once
+    return replace(reading, dataset=once, warnings=(*reading.warnings, *said), copies=copies)
 
 
 def _first_entries(file: ProblemFile, dataset: Dataset) -> Dataset:

@@ -22,7 +22,7 @@ def require_folds(problem: Problem, folds: int, confidence: float) -> None:
 
 
 def parts_of(problem: Problem, folds: int, seed: int) -> list[tuple[Problem, Problem]]:
-    """Return for each fold the problem without its episodes, and the problem of them alone."""
+    """Return for each fold the problem without its episodes, and the problem of them alone; clusters stay whole."""
     episodes = Episodes.of(problem)
     fold = folds_of(episodes, folds, np.random.default_rng(seed))
     return [(episodes.part(fold != one), episodes.part(fold == one)) for one in range(fold.max() + 1)]

@@ -13,6 +13,9 @@ import scipy  # its parts are loaded when first used
 from checkrein.base.arrays import FloatArray, require_counts
 from checkrein.base.errors import ArgumentError, DivergenceError, EndlessPolicyError
 from checkrein.certification.bounds import Method, method_of
+from checkrein.certification.intervals import Interval
+from checkrein.certification.rare import allow_for_missed, visits_allowed_for
+from checkrein.evaluation.shrinkage import Shrinkage
 from checkrein.policies import Support
 from checkrein.problem import AtMost, Episodes, Problem
 from checkrein.protocols import Policy
@@ -64,7 +67,7 @@ def choose_margins(
 
     problem: the learning part alone
     learn: returns a policy for a problem and a support rule
-    held_out: how many episodes the policy will be judged on
+    held_out: how many episodes (clusters, where the log has them) the policy will be judged on
     supports: to choose from; by default several thresholds
     adjustments: times that the margin is measured anew; by default several, more of them in finite states
     """
@@ -74,13 +77,15 @@ def choose_margins(
     usual = FEWER if problem.dataset.n_states is None else ADJUSTMENTS
     tries = 1 + (usual if adjustments is None else adjustments)
     share = (1 - confidence) / problem.n_constraints
-    ratio = held_out / len(Episodes.of(problem))  # what is measured here errs, too, by as much as these are fewer
+    ratio = held_out / Episodes.of(problem).n_units  # what is measured here errs, too, by as much as these are fewer
     width = float(scipy.stats.norm.ppf(1 - share) + scipy.stats.norm.ppf(POWER) * np.sqrt(1 + ratio))
     parts = parts_of(problem, folds, seed)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
     trials: list[_Trial] = []
     for support in supports if supports is not None else _candidates(problem):
-        trial = _try(problem, learn, support, parts, chosen, width=width, held_out=held_out, tries=tries, rng=rng)
+        trial = _try(
+            problem, learn, support, parts, chosen, share=share, width=width, held_out=held_out, tries=tries, rng=rng
+        )
         trials += [] if trial is None else [trial]
     if not trials:
         raise ArgumentError("no support rule leads to policies that can be valued on other episodes: log more")
@@ -100,6 +105,7 @@ def _try(
     parts: list[tuple[Problem, Problem]],
     method: Method,
     *,
+    share: float,
     width: float,
     held_out: int,
     tries: int,
@@ -119,12 +125,14 @@ def _try(
                 policy = learn(replace(mine, constraints=tightened(mine, margins)), rule)
                 values, errors = method.estimate(others, policy, rng=rng)
                 chosen_for, _ = method.estimate(mine, policy, rng=rng)
+                missed = _missed(others, policy, method, errors[1:], share)
             except (DivergenceError, EndlessPolicyError):
                 return best
             expected = chosen_for + scale * (values - chosen_for)
-            judged.append((expected, errors * np.sqrt(len(Episodes.of(others)) / held_out)))
-        values, errors = (np.mean(column, axis=0) for column in zip(*judged, strict=True))
-        predicted = values[1:] + width * errors[1:]
+            fewer = Episodes.of(others).n_units / held_out
+            judged.append((expected, errors * np.sqrt(fewer), missed * fewer**2))  # what a pair lacks is soon there
+        values, errors, missed = (np.mean(column, axis=0) for column in zip(*judged, strict=True))
+        predicted = values[1:] + width * errors[1:] + missed
         over = predicted - problem.limits
         excess = float((over / np.where(errors[1:] > 0, errors[1:], 1.0)).max())
         trial = _Trial(support, margins, float(values[0]), predicted, excess)
@@ -135,6 +143,15 @@ def _try(
         if (margins == trial.margins).all():
             break
     return best
+
+
+def _missed(problem: Problem, policy: Policy, method: Method, errors: FloatArray, alpha: float) -> FloatArray:
+    """(m,) what a bound with these standard errors will allow for rare events."""
+    visits, nothing = visits_allowed_for(problem, policy, method), np.zeros_like(errors)
+    if visits is None:
+        return nothing
+    plain = Interval(nothing, errors, nothing, nothing)
+    return allow_for_missed(plain, Shrinkage.of(problem), visits, slice(1, None), alpha).upper
 
 
 def _rank(trial: _Trial) -> tuple[float, float]:

@@ -1,0 +1,108 @@
+"""Whether a policy's objective is better than behavior's, on the same episodes: one more thing that is judged."""
+
+from collections.abc import Sequence
+from typing import Literal, Protocol, runtime_checkable
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from checkrein.base.arrays import FloatArray
+from checkrein.certification.intervals import Interval, bootstrap_t
+from checkrein.certification.rare import allow_for_missed, visits_of
+from checkrein.evaluation.refits import draws
+from checkrein.evaluation.shrinkage import Shrinkage
+from checkrein.evaluation.starts import Starts
+from checkrein.policies import behavior_policy
+from checkrein.problem import Episodes, Problem
+from checkrein.protocols import Policy
+
+Improvement = Literal["better", "not shown better", "worse"]
+REPLICATES = 1000
+STILL = 1e-12  # of an estimate: a difference this small is rounding
+
+
+@runtime_checkable
+class ByEpisode(Protocol):
+    """A method that can say what each episode adds to what it estimates."""
+
+    def by_episode(self, problem: Problem, policy: Policy, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Return the values (1 + m,) and the influence (e, 1 + m) of each episode."""
+        ...
+
+
+class JudgedObjective(BaseModel):
+    """The objective, which is minimised, beside behavior's; each bound of the difference holds by itself."""
+
+    model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
+
+    name: str
+    estimate: float
+    behavior: float
+    difference: float  # below 0: less than behavior's
+    standard_error: float
+    lower: float
+    upper: float
+    verdict: Improvement
+
+
+def judge_objective(
+    problem: Problem, policy: Policy, method: ByEpisode, *, alpha: float, believed: bool, rng: np.random.Generator
+) -> JudgedObjective:
+    """Judge one policy by what a method makes of each episode; believed: whether its checks allow a verdict."""
+    values, influence = method.by_episode(problem, policy, rng)
+    behavior, logged = _behavior(problem, method, rng)
+    log = Episodes.of(problem)
+    gains = log.unit_means((values[0] - behavior + influence[:, 0] - logged)[:, None])
+    visits = visits_of(problem, policy)
+    visited = None if visits is None else [visits]
+    (found,) = judge_objectives(problem, gains, values[:1], log.unit_weights, visited, alpha=alpha, rng=rng)
+    return found if believed else found.model_copy(update={"verdict": "not shown better"})
+
+
+def judge_objectives(
+    problem: Problem,
+    gains: FloatArray,
+    estimates: FloatArray,
+    weights: FloatArray,
+    visits: Sequence[FloatArray] | None,
+    *,
+    alpha: float,
+    rng: np.random.Generator,
+) -> list[JudgedObjective]:
+    """Judge K policies at once, at one level for all: whichever of them is chosen, it holds of that one.
+
+    gains: (u, K) what each independent unit of weight (u,) says of the difference to behavior
+    estimates: (K,) of the objective itself; visits: (S A,) of each policy to pairs of finite states
+    """
+    gains = np.where(np.abs(gains) <= STILL * np.abs(estimates), 0.0, gains)
+    interval = bootstrap_t(gains, weights, draws(len(gains), REPLICATES, rng), alpha)
+    found = []
+    for i, estimate in enumerate(estimates):
+        one = Interval(*(column[i : i + 1] for column in interval))
+        if visits is not None:
+            one = allow_for_missed(one, Shrinkage.of(problem), visits[i], slice(1), alpha)
+        difference, error, lower, upper = (float(column[0]) for column in one)
+        found.append(
+            JudgedObjective(
+                name=problem.value_names[0],
+                estimate=float(estimate),
+                behavior=float(estimate) - difference,
+                difference=difference,
+                standard_error=error,
+                lower=lower,
+                upper=upper,
+                verdict="better" if upper < 0 else "worse" if lower > 0 else "not shown better",
+            )
+        )
+    return found
+
+
+def _behavior(problem: Problem, method: ByEpisode, rng: np.random.Generator) -> tuple[float, FloatArray]:
+    """Return behavior's objective and what each episode (e,) adds to it: logged sums, if nothing was cut off."""
+    episodes = Episodes.of(problem)
+    if episodes.ended.all() and Starts(problem, episodes).own and 0 not in problem.policy_costs:
+        sums = episodes.sums(episodes.factors * episodes.row_costs[:, 0])
+        mean = float(episodes.mean(sums))
+        return mean, sums - mean
+    values, influence = method.by_episode(problem, behavior_policy(problem.transitions), rng)
+    return float(values[0]), influence[:, 0]

@@ -1,0 +1,133 @@
+"""Empirical Bayes for how often an event follows each pair of state and action.
+
+A pair that was logged 40 times without the event may still show it once in a hundred. Each pair's rate is taken for a
+draw from a prior whose mean and strength the whole log suggests (Robbins 1956; Efron & Morris 1975). The mean is that
+of all pairs, of the pair's state, of its action, of actions that are chosen about as often where they are (who knows a
+danger avoids it), or of the states that it leads to (danger lies in places). No single choice of mean and strength is
+believed: all are kept, each by the beta-binomial likelihood of the log.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import scipy  # its parts are loaded when first used
+from scipy import sparse
+
+from checkrein.base.arrays import BoolArray, FloatArray, IntArray
+
+LOCAL = (1.0, 10.0, 100.0)  # rows that the mean of all pairs counts for in a local one
+CHOSEN = (0.02, 0.05, 0.15, 0.4)  # how often an action is chosen in its state: ends of classes
+STRENGTHS = tuple(np.geomspace(0.03, 3000.0, 11))  # rows that a prior counts for
+STEPS = 30  # of the search for what states contribute
+LEAST, MOST = 0.01, 40  # priors less likely than so much of the likeliest are left out, and all but so many
+NOTHING = 1e-9
+
+
+class Rows(NamedTuple):
+    """The rows that say what follows."""
+
+    pair: IntArray  # (n,)
+    following: IntArray  # (n,) -1 where the episode ended
+    weights: FloatArray  # (n,)
+    n_states: int
+    n_actions: int
+
+
+class Posterior(NamedTuple):
+    """What is believed of each pair's rate, by each of K priors."""
+
+    weights: FloatArray  # (K,) of the priors
+    shift: FloatArray  # (K, S A) posterior mean less the share of the pair's own rows
+    variance: FloatArray  # (K, S A) posterior variance beyond that of the rows' own share
+    third: FloatArray  # (K, S A) third central moment of the posterior
+    prior: FloatArray  # (K, S A) what of the posterior mean is the prior's ...
+    uncertainty: float  # ... whose scale all pairs share, and is known up to this relative variance
+    informed: float  # pairs that would have shown the event at its overall rate: what the priors were learned from
+
+
+def posterior(rows: Rows, happens: BoolArray) -> Posterior:
+    """Return what to believe of an event, which happened in these rows (n,) and in some others did not."""
+    size = rows.n_states * rows.n_actions
+    counts = np.asarray(np.bincount(rows.pair, rows.weights, size), np.float64)
+    seen = np.flatnonzero(counts > 0)
+    events = np.asarray(np.bincount(rows.pair, rows.weights * happens, size), np.float64)
+    n, x, overall = counts[seen], events[seen], float(events.sum() / counts.sum())
+    found = []
+    for every in _prior_means(rows, happens, counts, events):
+        mean = np.clip(every[seen], 1e-3 * overall, 1 - 1e-3 * (1 - overall))
+        found += [(_log_likelihood(x, n, strength * mean, strength), mean, strength) for strength in STRENGTHS]
+    likelihood = np.array([one[0] for one in found])
+    weights = np.exp(likelihood - likelihood.max())
+    weights = np.where(weights < LEAST, 0.0, weights)
+    kept = np.argsort(-np.round(weights, 6), kind="stable")[: min(MOST, np.count_nonzero(weights))]  # ties by order
+    mean, strength = np.stack([found[k][1] for k in kept]), np.array([[found[k][2]] for k in kept])
+    a, b = x + strength * mean, n - x + strength * (1 - mean)
+    total, own = a + b, x / n
+    variance = a * b / (total**2 * (total + 1))
+    third = 2 * (b - a) * variance / (total * (total + 2))  # of a beta distribution
+    return Posterior(
+        weights[kept] / weights[kept].sum(),
+        _everywhere(a / total - own, seen, size),
+        _everywhere(np.maximum(variance - own * (1 - own) / n, 0.0), seen, size),
+        _everywhere(third, seen, size),
+        _everywhere(strength * mean / total, seen, size),
+        (1 - overall) / float(x.sum()),
+        float(-np.expm1(-n * min(overall, 1 - overall)).sum()),
+    )
+
+
+def _everywhere(values: FloatArray, seen: IntArray, size: int) -> FloatArray:
+    table = np.zeros((len(values), size))
+    table[:, seen] = values
+    return table
+
+
+def _prior_means(rows: Rows, happens: BoolArray, counts: FloatArray, events: FloatArray) -> Iterator[FloatArray]:
+    """Yield prior means (S A,) of each kind; a pair's own rows have no part in its own."""
+    overall = float(events.sum() / counts.sum())
+    yield np.full(counts.size, overall)
+    x, n = (column.reshape(rows.n_states, rows.n_actions) for column in (events, counts))
+    left = n.sum(axis=1, keepdims=True)
+    chosen = np.digitize(n / np.where(left > 0, left, 1.0) + NOTHING, CHOSEN)
+    state, action = np.indices(n.shape)
+    for group in (state, action, chosen):
+        others = [np.bincount(group.ravel(), column.ravel())[group] - column for column in (x, n)]
+        for m in LOCAL:
+            yield ((others[0] + m * overall) / (others[1] + m)).ravel()
+    yield from _successor_means(rows, happens, counts, events)
+
+
+def _successor_means(rows: Rows, happens: BoolArray, counts: FloatArray, events: FloatArray) -> Iterator[FloatArray]:
+    """Yield P h: what the states that a pair leads to contribute, h by EM with the overall rate worth m rows."""
+    calm = ~happens & (rows.following >= 0)  # where the event led is not where the pair leads
+    leads = sparse.csr_array(
+        (rows.weights[calm], (rows.pair[calm], rows.following[calm])), shape=(counts.size, rows.n_states)
+    )
+    leads.sum_duplicates()
+    total = np.asarray(leads.sum(axis=1)).ravel()
+    if not total.any():
+        return
+    overall = float(events.sum() / counts.sum())
+    at = np.repeat(np.arange(counts.size), np.diff(leads.indptr))
+    to, share = leads.indices, leads.data / total[at]
+    rows_at = counts[at] * share
+    reached = np.bincount(to, rows_at, rows.n_states)
+    for m in LOCAL:
+        h = np.full(rows.n_states, overall)
+        for _ in range(STEPS):
+            f = np.bincount(at, share * h[to], counts.size)
+            part = h[to] * share * np.divide(events, f, out=np.zeros_like(f), where=f > 0)[at]
+            explained = np.bincount(to, part, rows.n_states)
+            h = (explained + m * overall) / (reached + m)
+        without = (explained[to] - part + m * overall) / np.maximum(reached[to] - rows_at + m, NOTHING)
+        yield np.where(total > 0, np.bincount(at, share * without, counts.size), overall)
+
+
+def _log_likelihood(x: FloatArray, n: FloatArray, a: FloatArray, strength: float) -> float:
+    """Return the beta-binomial's of x events in n rows, up to what does not depend on the prior."""
+    gammaln, b, some = scipy.special.gammaln, strength - a, x > 0
+    return float(
+        (gammaln(x[some] + a[some]) - gammaln(a[some])).sum()
+        + (gammaln(n - x + b) - gammaln(b) - gammaln(n + strength) + gammaln(strength)).sum()
+    )

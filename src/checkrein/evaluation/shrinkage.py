@@ -1,0 +1,161 @@
+"""What rare events the log may have missed where a policy goes.
+
+What is shrunk are behavior's TD errors: by how much a row's cost and what follows it exceed what was to be expected of
+its state, so that a rare move into a state where the cost is paid later counts like a rare cost. Levels are events,
+each at or above a threshold, of which the sum is made: costs need not be 0 or 1. Of levels that are neither seldom
+reached nor seldom missed the rows themselves say enough; the others are left to `event_rates`.
+
+That takes pairs for alike. `one_more` does not: it adds one event to those that were logged, weighed as the policy's
+decisions are on average, as intervals for weighted sums of rare counts do (Fay & Feuer 1997; Tiwari et al. 2006).
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from checkrein.base.arrays import BoolArray, FloatArray, IntArray
+from checkrein.evaluation.event_rates import Posterior, Rows, posterior
+from checkrein.problem import Episodes, Problem
+
+LEVELS = 8  # of TD errors, equally far apart
+RARE = 0.1  # of all rows: what happens in more of them, and fails to in more, shows its own spread
+NOTHING, SETTLED = 1e-9, 1e-6
+
+
+class Missed(NamedTuple):
+    """What may have been missed of some values (k,) of a policy."""
+
+    expected: FloatArray  # (k,) posterior mean less what the rows show
+    variance: FloatArray  # (k,) beyond the sampling variance
+    third: FloatArray  # (k,) central moment
+    informed: FloatArray  # (k,) pairs that say how much pairs differ, the fewest of all levels; 0 where nothing is rare
+
+
+class Level(NamedTuple):
+    """A rare event, and how much more it costs than what is one level below."""
+
+    step: float
+    seldom: bool  # whether few rows reach it, or few do not
+    rates: Posterior
+
+
+@dataclass(frozen=True, eq=False)
+class Shrinkage:
+    """The rare events of a problem's log, for the objective and every constraint."""
+
+    levels: tuple[tuple[Level, ...], ...]  # 1 + m
+    counts: FloatArray  # (S A,) rows of each pair
+
+    @classmethod
+    def of(cls, problem: Problem) -> "Shrinkage":
+        """Find what is rare in a problem's log of finite states; computed once."""
+        return problem.once("shrinkage", lambda: _shrink(problem))
+
+    @property
+    def shift(self) -> FloatArray:
+        """(S A, 1 + m) what is to be added to the mean of each pair's rows."""
+        found = np.zeros((self.counts.size, len(self.levels)))
+        for i, levels in enumerate(self.levels):
+            for step, _, rates in levels:
+                found[:, i] += step * (rates.weights @ rates.shift)
+        return found
+
+    def missed(self, visits: FloatArray, values: slice = slice(None)) -> Missed:
+        """Return what may have been missed of a policy that comes to pairs (S A,) so often."""
+        found = np.array([_missed(levels, visits) for levels in self.levels[values]])
+        return Missed(*found.reshape(-1, len(Missed._fields)).T)
+
+    def one_more(self, visits: FloatArray, values: slice = slice(None)) -> Missed:
+        """Return what one event more would come to, at the mean density ratio of a policy's visits (S A,)."""
+        seen = (self.counts > 0) & (visits > 0)
+        weight = float((visits[seen] ** 2 / self.counts[seen]).sum() / visits[seen].sum()) if seen.any() else 0.0
+        event = weight * np.array([sum(one.step for one in levels if one.seldom) for levels in self.levels[values]])
+        return Missed(event, event**2, event**3, np.zeros_like(event))
+
+
+def _missed(levels: tuple[Level, ...], visits: FloatArray) -> tuple[float, float, float, float]:
+    expected = deviation = third = 0.0
+    for step, _, rates in levels:
+        shift = rates.shift @ visits  # (K,) by each prior
+        mean = float(rates.weights @ shift)
+        each = rates.variance @ visits**2 + (rates.prior @ visits) ** 2 * rates.uncertainty + (shift - mean) ** 2
+        expected += step * mean
+        deviation += step * math.sqrt(rates.weights @ each)  # levels go together: their deviations add up
+        third += step**3 * float(rates.weights @ (rates.third @ visits**3))
+    informed = min((level.rates.informed for level in levels), default=0.0)
+    return expected, deviation**2, third, informed
+
+
+def _shrink(problem: Problem) -> Shrinkage:
+    log = Episodes.of(problem)
+    known = np.flatnonzero((log.terminals | log.next_observed) & (log.weights[log.episode] > 0))
+    n_states, n_actions = int(problem.dataset.n_states or 0), log.n_actions
+    pair = (log.states * n_actions + log.actions)[known]
+    following, weights = np.where(log.terminals, -1, log.next_states)[known], log.weights[log.episode][known]
+    if problem.dataset.clusters is not None:
+        weights = weights / _shared(log.unit[log.episode][known], log.episode[known], pair)
+    rows = Rows(pair, following, weights, n_states, n_actions)
+    costs = log.row_costs[known]
+    td_errors, sizes = (
+        _td_errors(rows, costs, log.continuation[known], log.horizon),
+        np.abs(costs).max(axis=0, initial=0),
+    )
+    levels = [
+        tuple(
+            Level(step, seldom, posterior(rows, happens))
+            for happens, step, seldom in _rare_levels(td_error, rows.weights, float(size))
+        )
+        for td_error, size in zip(td_errors.T, sizes, strict=True)
+    ]
+    counts = np.bincount(rows.pair, rows.weights, n_states * n_actions)
+    return Shrinkage(tuple(levels), np.asarray(counts, np.float64))
+
+
+def _shared(unit: IntArray, episode: IntArray, pair: IntArray) -> FloatArray:
+    """(n,) how many episodes of a row's cluster come to its pair: together they count once."""
+    visited = np.unique(np.stack([unit, pair, episode]), axis=1)
+    _, first, count = np.unique(visited[:2], axis=1, return_index=True, return_counts=True)
+    key, known = unit * (pair.max() + 1) + pair, visited[0, first] * (pair.max() + 1) + visited[1, first]
+    return np.asarray(count[np.searchsorted(known, key)], np.float64)
+
+
+def _td_errors(rows: Rows, costs: FloatArray, continuation: FloatArray, horizon: int) -> FloatArray:
+    """(n, k) of each row by behavior's values: its cost and what follows, less what its state is worth.
+
+    horizon: the steps that are looked ahead
+    """
+    state, ahead = rows.pair // rows.n_actions, rows.weights * continuation
+    left = np.bincount(state, rows.weights, rows.n_states)
+    shown = np.where(left > 0, left, 1.0)
+    after = np.maximum(rows.following, 0)
+    moves = sparse.csr_array((ahead / shown[state], (state, after)), shape=(rows.n_states,) * 2)
+    sums = np.stack([np.bincount(state, rows.weights * cost, rows.n_states) for cost in costs.T], axis=1)
+    immediate = sums / shown[:, None]
+    values = np.zeros_like(immediate)
+    for _ in range(horizon):
+        before, values = values, immediate + moves @ values
+        if np.allclose(values, before, rtol=SETTLED, atol=0):
+            break
+    return np.asarray(costs + continuation[:, None] * values[after] - values[state])
+
+
+def _rare_levels(td_error: FloatArray, weights: FloatArray, size: float) -> Iterator[tuple[BoolArray, float, bool]]:
+    """Yield the rows that reach each rare level, how far it is above the one before, and whether few reach it.
+
+    size: of the largest cost
+    """
+    low, high = float(td_error.min(initial=np.inf)), float(td_error.max(initial=-np.inf))
+    if high - low <= NOTHING * size:  # of rounding, or of no row at all
+        return
+    level = np.minimum((LEVELS * (td_error - low) / (high - low) + NOTHING).astype(np.int64), LEVELS - 1)
+    mass = np.bincount(level, weights, LEVELS)
+    means = np.bincount(level, weights * td_error, LEVELS) / np.where(mass > 0, mass, 1.0)
+    reached = np.cumsum(mass[::-1])[::-1] / mass.sum()  # the share of rows at or above each level
+    for before, here in pairwise(np.flatnonzero(mass > 0)):
+        if min(reached[here], 1 - reached[here]) <= RARE:
+            yield level >= here, float(means[here] - means[before]), bool(reached[here] <= RARE)
