@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from checkrein import AtMost, Dataset, Problem, TabularPolicy, certify
+from checkrein.certification.bounds import METHODS
 from checkrein.certification.intervals import Interval
 from checkrein.certification.rare import allow_for_missed, visits_of
 from checkrein.evaluation.shrinkage import Shrinkage
@@ -45,6 +46,7 @@ def test_without_any_spread_one_more_event_is_nearly_the_rule_of_three():
     sure = Shrinkage(
         tuple(tuple(one._replace(rates=_certain(one.rates)) for one in levels) for levels in shrinkage.levels),
         shrinkage.counts,
+        np.ones(2),
     )
     found = allow_for_missed(Interval(*np.zeros((4, 1))), sure, visits, slice(1, None), 0.05)
     assert found.upper[0] == pytest.approx(3 / len(problem.dataset), rel=0.04)
@@ -97,3 +99,26 @@ def test_rare_harms_where_the_policy_goes_are_covered():
         found = certify(policy, log.part(~half), constraints=[AtMost("g", 0.999 * truth)], discount=1.0, seed=seed)
         missed += found.verdict == "pass"
     assert missed <= 17  # of 200 at 5 %: more happen in 1 % of such tests
+
+
+@pytest.mark.parametrize("runs", [30, pytest.param(200, marks=pytest.mark.slow)])
+def test_one_pair_that_was_seldom_logged_is_covered_where_harm_is_common(runs):
+    """The policy's decision was logged 10 times, and harms with .2; the usual one 500 times, with .4."""
+    wrong = 0
+    for seed in range(runs):
+        rng = np.random.default_rng([seed, 4])
+        actions = (np.arange(510) < 10).astype(int)
+        log = Dataset.from_arrays(
+            states=np.zeros(510, dtype=int),
+            actions=actions,
+            next_states=np.zeros(510, dtype=int),
+            costs={"g": rng.random(510) < np.where(actions == 1, 0.2, 0.4)},
+            terminals=np.ones(510),
+            episodes=np.arange(510),
+        )
+        policy = TabularPolicy(np.array([[0.0, 1.0]]))
+        problem = Problem(log, objective="g", constraints=[AtMost("g", 1.0)], discount=1.0)
+        interval = METHODS["fqe-studentised"](problem, policy, alpha=0.05, rng=np.random.default_rng(seed))
+        upper = allow_for_missed(interval, Shrinkage.of(problem), np.array([0.0, 1.0]), slice(1, None), 0.05).upper[0]
+        wrong += upper < 0.2
+    assert wrong <= {30: 6, 200: 17}[runs]  # at 5 %: more happen in less than 1 % of such tests

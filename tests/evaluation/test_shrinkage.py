@@ -109,10 +109,27 @@ def test_one_more_event_weighs_as_the_visits_do():
     """Behavior's own visits weigh each event by one over the episodes; twice as many visits to all, by twice that."""
     log = one_step(np.full((20, 2), 0.01), np.full((20, 2), 80), 0)
     shrinkage = Shrinkage.of(problem_of(log))
-    visits = np.full(40, 80 / len(log))
-    assert shrinkage.one_more(visits).expected == pytest.approx([0.0, 1 / len(log)], rel=0.01)
-    assert shrinkage.one_more(2 * visits).expected == pytest.approx([0.0, 2 / len(log)], rel=0.01)
-    assert shrinkage.one_more(visits).variance == pytest.approx([0.0, 1 / len(log) ** 2], rel=0.02)
+    visits, size = np.full(40, 80 / len(log)), shrinkage.sizes[1]
+    assert size == pytest.approx(1, abs=0.03)  # of costs 0 and 1
+    assert shrinkage.one_more(visits).expected == pytest.approx([0.0, size / len(log)])
+    assert shrinkage.one_more(2 * visits).expected == pytest.approx([0.0, 2 * size / len(log)])
+    assert shrinkage.one_more(visits).variance == pytest.approx([0.0, (size / len(log)) ** 2])
+
+
+def test_one_more_event_weighs_as_in_the_pair_that_the_policy_leans_on():
+    counts = np.full((20, 2), 80)
+    counts[0, 0] = 10
+    shrinkage = Shrinkage.of(problem_of(one_step(np.full((20, 2), 0.3), counts, 0)))
+    visits = np.full(40, 0.02)
+    visits[0] = 1.0
+    assert shrinkage.sizes[1] == pytest.approx(1, abs=0.03)  # however common it is
+    assert shrinkage.one_more(visits).expected[1] == pytest.approx(0.1, rel=0.05)  # of ten rows, one more
+
+
+def test_costs_that_never_vary_within_a_pair_have_no_events():
+    log = one_step(np.full((20, 2), 0.3), np.full((20, 2), 80), 0)
+    fixed = log.with_costs({"c": 0.1 * log.states, "g": 0.1 * log.states + log.actions})
+    np.testing.assert_array_equal(Shrinkage.of(problem_of(fixed)).sizes, 0.0)
 
 
 def test_weights_count_like_repeated_rows():

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -200,3 +202,24 @@ def test_behavior_in_images_is_estimated_by_a_network():
     network = Neural((16,), convolutions=((4, 3, 1),), batch=32, epochs=3)
     allowed = Support(min_probability=0.3, behavior=network).fit(rows).allowed(rows.states)
     assert (allowed == (actions[:, None] == [0, 1])).mean() > 0.95
+
+
+def test_in_part_of_a_log_the_rule_of_the_whole_log_decides():
+    """Pair (0, 1) is logged six times, of which the part has four; (0, 2) four times, all of them in the part."""
+    actions = np.array([0] * 20 + [1] * 6 + [2] * 4)
+    rows = len(actions)
+    log = Dataset.from_arrays(
+        states=np.zeros(rows, dtype=int),
+        actions=actions,
+        next_states=np.zeros(rows, dtype=int),
+        costs={"c": np.zeros(rows)},
+        terminals=np.ones(rows),
+        episodes=np.arange(rows),
+        n_states=1,
+    )
+    whole = Problem(log, objective="c", constraints=[], discount=0.9)
+    rule = Support(min_count=5).within(whole)
+    part = replace(whole, dataset=log.part(~np.isin(np.arange(rows), [20, 21])))
+    assert rule.of(part).allowed(np.zeros(1, dtype=int)).tolist() == [[True, True, False]]
+    only_seldom = replace(whole, dataset=log.part(actions == 2))  # nothing else is left to choose
+    assert rule.of(only_seldom).allowed(np.zeros(1, dtype=int)).tolist() == [[False, False, True]]

@@ -5,8 +5,8 @@ its state, so that a rare move into a state where the cost is paid later counts 
 each at or above a threshold, of which the sum is made: costs need not be 0 or 1. Of levels that are neither seldom
 reached nor seldom missed the rows themselves say enough; the others are left to `event_rates`.
 
-That takes pairs for alike. `one_more` does not: it adds one event to those that were logged, weighed as the policy's
-decisions are on average, as intervals for weighted sums of rare counts do (Fay & Feuer 1997; Tiwari et al. 2006).
+That takes pairs for alike. `one_more` does not: it adds one event to those that were logged, rare or not, as intervals
+for weighted sums of rare counts do (Fay & Feuer 1997; Tiwari et al. 2006).
 """
 
 import math
@@ -40,7 +40,6 @@ class Level(NamedTuple):
     """A rare event, and how much more it costs than what is one level below."""
 
     step: float
-    seldom: bool  # whether few rows reach it, or few do not
     rates: Posterior
 
 
@@ -50,6 +49,7 @@ class Shrinkage:
 
     levels: tuple[tuple[Level, ...], ...]  # 1 + m
     counts: FloatArray  # (S A,) rows of each pair
+    sizes: FloatArray  # (1 + m,) of an event: how far apart the rows of a pair are
 
     @classmethod
     def of(cls, problem: Problem) -> "Shrinkage":
@@ -61,7 +61,7 @@ class Shrinkage:
         """(S A, 1 + m) what is to be added to the mean of each pair's rows."""
         found = np.zeros((self.counts.size, len(self.levels)))
         for i, levels in enumerate(self.levels):
-            for step, _, rates in levels:
+            for step, rates in levels:
                 found[:, i] += step * (rates.weights @ rates.shift)
         return found
 
@@ -71,16 +71,21 @@ class Shrinkage:
         return Missed(*found.reshape(-1, len(Missed._fields)).T)
 
     def one_more(self, visits: FloatArray, values: slice = slice(None)) -> Missed:
-        """Return what one event more would come to, at the mean density ratio of a policy's visits (S A,)."""
+        """Return what one event more would come to, for a policy that comes to pairs (S A,) so often.
+
+        Each of a pair's rows weighs visits / count. Weights and sizes are averaged as they enter the variance, so that
+        one pair which was seldom logged, and which the policy leans on, is not outweighed by many that tell nothing.
+        """
         seen = (self.counts > 0) & (visits > 0)
-        weight = float((visits[seen] ** 2 / self.counts[seen]).sum() / visits[seen].sum()) if seen.any() else 0.0
-        event = weight * np.array([sum(one.step for one in levels if one.seldom) for levels in self.levels[values]])
+        weights, variances = visits[seen] / self.counts[seen], visits[seen] ** 2 / self.counts[seen]
+        weight = float(weights @ variances / variances.sum()) if seen.any() else 0.0
+        event = weight * self.sizes[values]
         return Missed(event, event**2, event**3, np.zeros_like(event))
 
 
 def _missed(levels: tuple[Level, ...], visits: FloatArray) -> tuple[float, float, float, float]:
     expected = deviation = third = 0.0
-    for step, _, rates in levels:
+    for step, rates in levels:
         shift = rates.shift @ visits  # (K,) by each prior
         mean = float(rates.weights @ shift)
         each = rates.variance @ visits**2 + (rates.prior @ visits) ** 2 * rates.uncertainty + (shift - mean) ** 2
@@ -107,13 +112,30 @@ def _shrink(problem: Problem) -> Shrinkage:
     )
     levels = [
         tuple(
-            Level(step, seldom, posterior(rows, happens))
-            for happens, step, seldom in _rare_levels(td_error, rows.weights, float(size))
+            Level(step, posterior(rows, happens)) for happens, step in _rare_levels(td_error, rows.weights, float(size))
         )
         for td_error, size in zip(td_errors.T, sizes, strict=True)
     ]
     counts = np.bincount(rows.pair, rows.weights, n_states * n_actions)
-    return Shrinkage(tuple(levels), np.asarray(counts, np.float64))
+    return Shrinkage(tuple(levels), np.asarray(counts, np.float64), _event_sizes(rows, td_errors, sizes))
+
+
+def _event_sizes(rows: Rows, td_errors: FloatArray, sizes: FloatArray) -> FloatArray:
+    """(k,) how far apart TD errors (n, k) above and below the mean of their pair are, as these add to the variance.
+
+    Costs of 0 and 1 give 1, whatever their probability; costs that never vary within a pair give nothing.
+
+    sizes: (k,) of the largest costs
+    """
+    counts = np.bincount(rows.pair, rows.weights)
+    sums = np.stack([np.bincount(rows.pair, rows.weights * td_error) for td_error in td_errors.T], axis=1)
+    beyond = td_errors - (sums / np.where(counts > 0, counts, 1.0)[:, None])[rows.pair]
+    apart = np.zeros(len(sizes))
+    for side in (beyond, -beyond):
+        far = np.where(side > NOTHING * sizes, side, 0.0)
+        squares = rows.weights @ far**2
+        apart += np.divide(rows.weights @ far**3, squares, out=np.zeros_like(squares), where=squares > 0)
+    return apart
 
 
 def _shared(unit: IntArray, episode: IntArray, pair: IntArray) -> FloatArray:
@@ -144,8 +166,8 @@ def _td_errors(rows: Rows, costs: FloatArray, continuation: FloatArray, horizon:
     return np.asarray(costs + continuation[:, None] * values[after] - values[state])
 
 
-def _rare_levels(td_error: FloatArray, weights: FloatArray, size: float) -> Iterator[tuple[BoolArray, float, bool]]:
-    """Yield the rows that reach each rare level, how far it is above the one before, and whether few reach it.
+def _rare_levels(td_error: FloatArray, weights: FloatArray, size: float) -> Iterator[tuple[BoolArray, float]]:
+    """Yield the rows that reach each rare level, and how far it is above the one before.
 
     size: of the largest cost
     """
@@ -158,4 +180,4 @@ def _rare_levels(td_error: FloatArray, weights: FloatArray, size: float) -> Iter
     reached = np.cumsum(mass[::-1])[::-1] / mass.sum()  # the share of rows at or above each level
     for before, here in pairwise(np.flatnonzero(mass > 0)):
         if min(reached[here], 1 - reached[here]) <= RARE:
-            yield level >= here, float(means[here] - means[before]), bool(reached[here] <= RARE)
+            yield level >= here, float(means[here] - means[before])

@@ -1,6 +1,6 @@
 """Evidence before choice: which actions the log supports in a state."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,6 +26,7 @@ class Support:
         0 allows everything.
     behavior: the function class it is estimated by, which regresses whether each action was taken (trees, or a network
         for images); by default a logistic model.
+    among: in finite states, only what this mask allows, where the state shows any of it: the rule of a larger log
     Where no action of a logged state comes up to that, those that come closest are allowed. At discount 1, what was
     only ever seen to stay in its state is not chosen: nothing says where it leads.
     """
@@ -33,6 +34,7 @@ class Support:
     min_count: float = 1
     min_probability: float = 0.01
     behavior: FunctionClass | None = None
+    among: "CountMask | None" = None
 
     def __post_init__(self) -> None:
         if not (isinstance(self.min_count, int | float) and self.min_count >= 0):
@@ -66,9 +68,21 @@ class Support:
             return RegressedMask.estimate(dataset, self.min_probability, self.behavior)
         return BehaviorMask.estimate(dataset, self.min_probability)
 
+    def within(self, whole: Problem) -> "Support":
+        """Return the rule for parts of a log of finite states: what has evidence in all of it, and occurs in the part.
+
+        Whether an action comes up to the rule then does not depend on how its occurrences fell into parts. If it did,
+        what was seldom logged would be chosen just where the other part, which is to judge, shows it least.
+        """
+        mask = CountMask(frozen(self.of(whole).allowed(np.arange(whole.transitions.n_states or 0))))
+        return replace(self, min_count=min(self.min_count, 1), among=mask)
+
     def _count(self, dataset: Dataset, n_states: int) -> "CountMask":
         pair = dataset.states * dataset.n_actions + dataset.actions
         counts = np.bincount(pair, dataset.weights, n_states * dataset.n_actions).reshape(n_states, dataset.n_actions)
+        if self.among is not None:
+            there = counts * self.among.table
+            counts = np.where(there.any(axis=1, keepdims=True), there, counts)
         if self.min_count == 0:
             return CountMask(frozen(np.ones_like(counts, dtype=bool)))
         if self.min_count <= 1:  # logged at all, whatever the rows weigh

@@ -118,6 +118,7 @@ def learn_certified(
         few = f"fewer than {EPISODES} {episodes.unit_name}s"
         return CertifiedPolicy((), f"nothing was tried: {few} prove nothing, log more")
     rules = supports if supports is not None else [Support(min_count=least) for least in COUNTS]
+    rules = [rule.within(problem) for rule in rules]
     learning, most = learn or TabularLearning(), episodes.n_units // 2
     parts = [Fold(*part, learning, rules) for part in parts_of(problem, min(folds, most), seed)]
     parts = list(engine.current().map(Fold.begun, parts))

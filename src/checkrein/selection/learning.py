@@ -85,7 +85,7 @@ class Fold:
         self.mine, self.others, self.learn = mine, others, learn
         learning, judging = len(Episodes.of(mine)), len(Episodes.of(others))
         self.share = learning / (learning + judging)
-        self.rules = [replace(r, min_count=max(self.share * r.min_count, min(r.min_count, 1.0))) for r in rules]
+        self.rules = list(rules)
         self.problem = with_divergence(shrunk(mine))
         self.trouble = ""  # why nothing could be learned
 
