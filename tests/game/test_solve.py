@@ -81,6 +81,23 @@ def test_with_one_constraint_the_closest_value_is_its_minimum():
     assert MDP.values(solution.policy)["g0"] == pytest.approx(solution.values["g0"], abs=1e-9)
 
 
+def test_that_no_policy_meets_the_limits_is_proven_sooner_than_how_closely_one_comes():
+    problem = exact_problem(MDP, [AtMost(limit.cost, 0.1) for limit in LIMITS])
+    asked = {}
+    for closest in (True, False):
+        calls = []
+
+        def evaluator(problem, policy, *, rng, calls=calls):
+            calls.append(policy)
+            return FQE(Tabular())(problem, policy, rng=rng)
+
+        solution = run(problem, CuttingPlane(5.0), evaluator=evaluator, closest=closest)
+        assert solution.status == "infeasible"
+        assert ("The closest that any comes" in solution.explanation) is closest
+        asked[closest] = len(calls)
+    assert asked[False] < asked[True]
+
+
 def test_a_bound_below_the_price_is_told_from_an_infeasible_problem():
     solution = run(learner=CuttingPlane(0.1 * sum(BEST.multipliers.values())))
     assert solution.status == "multiplier bound active"

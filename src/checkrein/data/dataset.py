@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -244,16 +244,22 @@ class Dataset:
             return self.longest
         if self.episodes is None:
             return float(self.weights.sum())
-        return float(np.unique(self.episodes, return_counts=True)[1].max())
+        return self._longest
+
+    @cached_property
+    def _longest(self) -> float:
+        return float(np.unique(cast(IntArray, self.episodes), return_counts=True)[1].max())
 
     def compressed(self) -> "Dataset":
         """Merge equal transitions of finite states into one weighted row with mean costs (exact; order is lost).
 
         Rows with other observations are returned as they are. Regressions on the result equal those on the rows.
         """
-        if self.n_states is None:
-            return self
-        n_actions, n_states = self.n_actions, self.n_states
+        return self if self.n_states is None else self._compressed
+
+    @cached_property
+    def _compressed(self) -> "Dataset":
+        n_actions, n_states = self.n_actions, cast(int, self.n_states)
         flags = self.next_observed.view(np.int8) + 2 * self.terminals.view(np.int8)
 
         def keys(rows: slice) -> IntArray:

@@ -43,10 +43,13 @@ def closest_rounds(
     evaluator: Evaluator,
     seed: int,
     recorded: Sequence[Play],
+    closest: bool,
 ) -> Iterator[Round]:
     """Play for the least worst violation until it is found, or until some mixture meets the limits.
 
     Violations are compared in units of the constraints' own sizes.
+
+    closest: False: what was played counts as known, and it is enough to prove that no policy meets the limits
     """
     learner = CuttingPlane(1.0, scales=tuple(sizes(problem, played).tolist()))
     slack = slacks(problem, played)
@@ -58,9 +61,11 @@ def closest_rounds(
         seed=seed,
         feasibility=True,
         recorded=recorded,
+        known=() if closest else [one.play._replace(answers=False) for one in played],
     )
     for current in game:
         yield current
         met = (current.mixture.constraints - problem.limits <= slack).all()
-        if met or current.gap <= CLOSE * current.upper:
+        proven = current.lower > 0 and not closest
+        if met or proven or current.gap <= CLOSE * current.upper:
             return

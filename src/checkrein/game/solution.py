@@ -54,8 +54,13 @@ def mixture_of(rounds: Sequence[Round]) -> MixturePolicy:
     return MixturePolicy(tuple(rounds[i].policy for i in kept), weights[kept])
 
 
-def explain(status: Status, problem: Question, final: Round, last: Round, *, tolerance: float, trouble: str) -> str:
-    """Say how the run ended and what to do next; `final` is the round that the policy is of, `last` the last."""
+def explain(
+    status: Status, problem: Question, final: Round, last: Round, *, tolerance: float, trouble: str, closest: bool
+) -> str:
+    """Say how the run ended and what to do next; `final` is the round that the policy is of, `last` the last.
+
+    closest: whether `final` comes as close to limits that cannot be met as any policy does
+    """
     against = limits_in_words(problem, final.mixture)
     gap = f"the duality gap is {last.gap:.3g}"
     match status:
@@ -70,7 +75,8 @@ def explain(status: Status, problem: Question, final: Round, last: Round, *, tol
         case Status.INFEASIBLE:
             return (
                 f"Infeasible: by these estimates no policy over the supported actions meets all limits together. "
-                f"The closest that any comes: {against}. Relax those limits, or ask for less evidence per action "
+                f"{'The closest that any comes' if closest else 'One comes to'}: {against}. "
+                "Relax those limits, or ask for less evidence per action "
                 "(min_count, min_probability)."
             )
         case Status.MULTIPLIER_BOUND:

@@ -32,6 +32,7 @@ def solve(
     weighting: Weighting = "best",
     known: Sequence[Play | Round] = (),
     ranges: bool = True,
+    closest: bool = True,
 ) -> Solution:
     """Find the mixture of policies that minimises the objective within the limits, by the evaluator's estimates.
 
@@ -42,6 +43,7 @@ def solve(
     known: rounds of another solution by the same players from the same data, with other limits: they count as played
         (`carry_over` makes those with other costs fit); a checkpoint records them first
     ranges: find the range of each price (two linear programs for each constraint)
+    closest: where no policy meets the limits, find how closely any comes
     """
     require_positive(tolerance=tolerance)
     require_counts(max_rounds=max_rounds)
@@ -62,13 +64,16 @@ def solve(
         lambda found: len(found) >= len(known) and _settled(problem, found, tolerance),
         max_rounds + len(known),
     )
-    closest: list[Round] = []
+    nearest: list[Round] = []
     if not trouble and not can_meet_limits(problem, played):
-        search = closest_rounds(problem, played, recorded=watch.recorded(FEASIBILITY), **players)
-        closest, _ = _collect(watch.until(FEASIBILITY, search), lambda _: False, max_rounds)
-    status = Status.NOT_FINITE if trouble else _status(problem, played, closest, tolerance)
-    members = closest if status is Status.INFEASIBLE else played
-    explanation = explain(status, problem, members[-1], played[-1], tolerance=tolerance, trouble=trouble)
+        search = closest_rounds(problem, played, recorded=watch.recorded(FEASIBILITY), closest=closest, **players)
+        most = max_rounds if closest else max_rounds + len(played)
+        nearest, _ = _collect(watch.until(FEASIBILITY, search), lambda _: False, most)
+    status = Status.NOT_FINITE if trouble else _status(problem, played, nearest, tolerance)
+    members = nearest if status is Status.INFEASIBLE else played
+    explanation = explain(
+        status, problem, members[-1], played[-1], tolerance=tolerance, trouble=trouble, closest=closest
+    )
     solution = solution_of(problem, status, explanation, members=members, played=played, learner=learner, ranges=ranges)
     if record is not None:
         record.finish(solution)

@@ -64,6 +64,7 @@ class TabularLearning:
             max_rounds=self.max_rounds,
             known=known,
             ranges=False,
+            closest=False,
         )
 
 
@@ -124,13 +125,20 @@ class Fold:
         return True
 
     def learned(self, aim: Aim) -> Policy | None:
-        """Learn a policy; None where the aim cannot be met."""
+        """Learn a policy; None where the aim cannot be met.
+
+        What keeps near behavior varies less, but looks as much too good where it was learned as what goes far: it aims
+        no less under the limits.
+        """
         most = ANY if aim.distance >= 1 else aim.distance * self.reach
         if aim.distance not in self.errors:
             nearest = self._solve(np.zeros(self.mine.n_constraints), most)
             self.errors[aim.distance] = None if nearest is None else self._errors(nearest.policy)
         errors = self.errors[aim.distance]
-        solution = None if errors is None else self._solve(aim.margin * errors, most)
+        if errors is None:
+            return None
+        farthest = self.errors.get(1.0)
+        solution = self._solve(aim.margin * (errors if farthest is None else np.maximum(errors, farthest)), most)
         return None if solution is None else solution.policy
 
     def _solve(self, margins: FloatArray, divergence: float) -> Solution | None:
