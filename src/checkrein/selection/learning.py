@@ -48,7 +48,7 @@ class TabularLearning:
     generous: times the price at which a constraint's usual variation outweighs the objective's: the most to ask for
     """
 
-    tolerance: float = 3e-3
+    tolerance: float = 1e-2
     max_rounds: int = 40
     generous: float = 100.0
 

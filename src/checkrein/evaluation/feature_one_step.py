@@ -1,0 +1,185 @@
+"""Values over features, corrected by episodes that had no part in them (Kallus & Uehara 2020).
+
+The nuisances are linear in features of the state: Q by fitted evaluation, with one weight vector for each action and
+cost, and the density ratio of the policy's states to the log's, in closed form (the dual of LSTDQ). Each episode of
+another part adds its TD errors, as often as the policy comes to their rows. What is wrong with the nuisances then enters
+only as a product of two errors, and the part of that product which lies within the features is estimated by the judging
+episodes as well: a second term of the same expansion (Robins et al. 2008).
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from checkrein.base.arrays import Array, BoolArray, FloatArray, IntArray
+from checkrein.evaluation.starts import Starts
+from checkrein.functions.learned_features import LearnedFeatures
+from checkrein.policies import probabilities_of
+from checkrein.policies.logistic import LogisticPolicy, fit_logistic
+from checkrein.policies.tilted import TiltedPolicy
+from checkrein.problem import Episodes, Problem
+from checkrein.protocols import Policy
+
+SHARED, OWN = 1.0, 20.0  # rows' worth of ridge on what actions have in common, and on what each has of its own
+ITERATIONS, SETTLED = 70, 1e-3  # of fitted evaluation; in units of how much values vary
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureRows:
+    """The rows of a log as features, mapped once: a next state that is the next row's state is not mapped again."""
+
+    log: Episodes
+    states: Array  # (N, d) the rows' states, then next and initial states that no row begins in
+    features: FloatArray  # (N, q) of these
+    following: IntArray  # (n,) the place of each row's next state
+    starts: IntArray  # (s,) the place of each initial state
+    known: BoolArray  # (n,) rows that say what follows
+
+    @classmethod
+    def of(cls, problem: Problem, features: LearnedFeatures) -> "FeatureRows":
+        """Map a problem's log."""
+        log = Episodes.of(problem)
+        n = len(log.rows)
+        following = np.arange(n) + 1
+        same = np.zeros(n, bool)
+        inside = np.flatnonzero(np.diff(log.episode) == 0)
+        same[inside] = (log.next_states[inside] == log.states[inside + 1]).all(axis=1)
+        others = np.flatnonzero(~same)
+        following[others] = n + np.arange(others.size)
+        starts, places = Starts(problem, log), log.begins
+        states = [log.states, log.next_states[others]]
+        if not starts.own:
+            places = n + others.size + np.arange(len(starts.states))
+            states.append(starts.states)
+        every = np.concatenate(states)
+        return cls(log, every, features(every), following, places, log.terminals | log.next_observed)
+
+    @property
+    def own(self) -> FloatArray:
+        """(n, q) of the rows' states."""
+        return self.features[: len(self.following)]
+
+    @cached_property
+    def start_weights(self) -> FloatArray:
+        """(s,) how likely each initial state is."""
+        starts = Starts(self.log.problem, self.log)
+        return np.asarray(starts.initial_distribution(self.log.weights[None])[0])
+
+    @cached_property
+    def row_weights(self) -> FloatArray:
+        """(n,) how much each row counts; nothing where it does not say what follows."""
+        return self.log.weights[self.log.episode] * self.known
+
+
+@dataclass(frozen=True, eq=False)
+class Followed:
+    """A policy that is no mixture, as one part of a log values it."""
+
+    policy: Policy
+    weights: FloatArray  # (A, q, k) of Q
+    density: FloatArray  # (q,) of the policy's states to the log's, per episode
+    chain: FloatArray  # (q, q) features less discounted next features under the policy, per episode
+
+
+class FeatureNuisances:
+    """What one part of a log says of policies, over features that were learned from it."""
+
+    def __init__(self, problem: Problem, features: LearnedFeatures) -> None:
+        self.problem, self.features = problem, features
+        self.rows = FeatureRows.of(problem, features)
+        log = self.rows.log
+        self.episodes = float(log.weights.sum())
+        weights = log.weights[log.episode]
+        self.behavior = LogisticPolicy(
+            features, fit_logistic(self.rows.own, log.actions, weights, log.n_actions)
+        )
+        self._kept: dict[int, tuple[Policy, Followed]] = {}
+
+    @cached_property
+    def _regression(self) -> tuple[list[IntArray], list[FloatArray], FloatArray]:
+        """Rows and weighted features of each action, and the inverse of all actions' Gram matrices with their ridge."""
+        log, own = self.rows.log, self.rows.own
+        blocks = [np.flatnonzero((log.actions == a) & self.rows.known) for a in range(log.n_actions)]
+        weighted = [own[block] * self.rows.row_weights[block, None] for block in blocks]
+        a, q = log.n_actions, own.shape[1]
+        pull = OWN * np.eye(a) - OWN**2 / (OWN * a + SHARED)
+        gram = np.kron(pull, np.eye(q)).reshape(a, q, a, q)
+        for action, block in enumerate(blocks):
+            gram[action, :, action] += weighted[action].T @ own[block]
+        return blocks, weighted, np.linalg.inv(gram.reshape(a * q, a * q))
+
+    def value_range(self, policy: Policy) -> tuple[FloatArray, FloatArray]:
+        """(k,) the least and the largest value that costs and the horizon allow."""
+        log = self.rows.log
+        costs = log.costs(policy)
+        low, high = np.minimum(costs.min(axis=0), 0.0), np.maximum(costs.max(axis=0), 0.0)
+        gamma = log.discount
+        if gamma < 1:
+            steps = 1 / (1 - gamma) if not log.ended.all() else (1 - gamma**log.horizon) / (1 - gamma)
+        else:
+            steps = float(log.horizon)
+        return low * steps, high * steps
+
+    def follow(self, policy: Policy, start: Followed | None = None) -> Followed:
+        """Value a policy that is no mixture, once; start: one that is near."""
+        if id(policy) not in self._kept:
+            probabilities = probabilities_at(policy, self.rows, self.features)
+            weights = self._evaluate(policy, probabilities, None if start is None else start.weights)
+            density, chain = self._density(self.ratios(self.rows, probabilities))
+            self._kept[id(policy)] = policy, Followed(policy, weights, density, chain)
+        return self._kept[id(policy)][1]
+
+    def _evaluate(self, policy: Policy, probabilities: FloatArray, start: FloatArray | None) -> FloatArray:
+        """(A, q, k) by fitted evaluation; values never leave what costs allow."""
+        log, features, following = self.rows.log, self.rows.features, self.rows.following
+        blocks, weighted, inverse = self._regression
+        costs, low, high = log.costs(policy), *self.value_range(policy)
+        a, q, k = log.n_actions, features.shape[1], costs.shape[1]
+        spread = np.where(costs.std(axis=0) > 0, costs.std(axis=0), 1.0)
+        w = np.zeros((a, q, k)) if start is None else start
+        ahead = log.continuation[:, None]
+        used = np.unique(following)
+        place = np.searchsorted(used, following)
+        there, chances = features[used], probabilities[used]
+        for _ in range(min(log.horizon, ITERATIONS) if log.ended.all() else ITERATIONS):
+            values = np.clip(expected(there, chances, w), low, high)
+            targets = costs + ahead * values[place]
+            moments = np.stack([part.T @ targets[block] for part, block in zip(weighted, blocks, strict=True)])
+            before, w = w, (inverse @ moments.reshape(a * q, k)).reshape(a, q, k)
+            if np.abs((w - before) / spread).max() < SETTLED:
+                break
+        return w
+
+    def ratios(self, rows: FeatureRows, probabilities: FloatArray) -> FloatArray:
+        """(n,) policy / behavior of what was done; logged propensities where there are any."""
+        log, n = rows.log, len(rows.following)
+        chosen = probabilities[np.arange(n), log.actions]
+        logged = log.problem.dataset.propensities
+        if logged is not None:
+            return np.asarray(chosen / logged[log.rows])
+        behavior = probabilities_at(self.behavior, rows, self.features)[np.arange(n), log.actions]
+        return np.asarray(chosen / np.maximum(behavior, 1e-4))
+
+    def _density(self, ratios: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Solve for the density ratio: discounted arrivals equal departures in every feature."""
+        rows = self.rows
+        weighted = rows.own * rows.row_weights[:, None] / self.episodes
+        ahead = rows.features[rows.following] * (rows.log.continuation * ratios)[:, None]
+        chain = weighted.T @ (rows.own - ahead) + np.eye(rows.own.shape[1]) / self.episodes
+        begins = rows.start_weights @ rows.features[rows.starts]
+        return np.linalg.solve(chain.T, begins), chain
+
+
+def probabilities_at(policy: Policy, rows: FeatureRows, features: LearnedFeatures) -> FloatArray:
+    """(N, A) of a policy; one over the same features is not asked to map states again."""
+    if isinstance(policy, LogisticPolicy | TiltedPolicy) and policy.features is features:
+        return policy.of_features(rows.features)
+    return probabilities_of(policy, rows.states, rows.log.n_actions)
+
+
+def expected(features: FloatArray, probabilities: FloatArray, weights: FloatArray) -> FloatArray:
+    """(n, k) values of a policy: sum_a pi(a | s) Q(s, a)."""
+    a, q, k = weights.shape
+    each = (features @ weights.transpose(1, 0, 2).reshape(q, a * k)).reshape(len(features), a, k)
+    return np.asarray(np.einsum("na,nak->nk", probabilities, each))
