@@ -13,14 +13,22 @@ Run = dict[str, Any]
 
 
 def options(
-    text: str | None, settings: Iterable[str], *, runs: int, out: str, flags: Mapping[str, str] | None = None
+    text: str | None,
+    settings: Iterable[str],
+    *,
+    runs: int,
+    out: str,
+    flags: Mapping[str, str] | None = None,
+    sizes: Sequence[int] | None = None,
 ) -> argparse.Namespace:
-    """Read the options that all such benchmarks have, and flags of one with what they are for."""
+    """Read the options that all such benchmarks have, flags of one with what they are for, and sizes if it has any."""
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=runs, help="seeds of each setting and size")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", nargs="*", default=list(settings))
     parser.add_argument("--out", type=Path, default=Path("bench-results") / out)
+    if sizes is not None:
+        parser.add_argument("--sizes", type=int, nargs="*", default=list(sizes), help="episodes of a log")
     for flag, purpose in (flags or {}).items():
         parser.add_argument(f"--{flag}", action="store_true", help=purpose)
     return parser.parse_args()

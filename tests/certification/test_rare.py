@@ -35,7 +35,7 @@ def test_of_a_policy_that_keeps_to_what_showed_no_harm_the_bound_is_not_nothing(
     visits = np.zeros(PAIRS)
     visits[:5] = 0.2
     nothing = Interval(*np.zeros((4, 1)))
-    found = allow_for_missed(nothing, Shrinkage.of(problem), visits, slice(1, None), 0.05)
+    found = allow_for_missed(nothing, Shrinkage.of(problem).both(visits, slice(1, None)), 0.05)
     assert found.upper[0] > 0.005
     assert found.estimates[0] == 0
 
@@ -48,7 +48,7 @@ def test_without_any_spread_one_more_event_is_nearly_the_rule_of_three():
         shrinkage.counts,
         np.ones(2),
     )
-    found = allow_for_missed(Interval(*np.zeros((4, 1))), sure, visits, slice(1, None), 0.05)
+    found = allow_for_missed(Interval(*np.zeros((4, 1))), sure.both(visits, slice(1, None)), 0.05)
     assert found.upper[0] == pytest.approx(3 / len(problem.dataset), rel=0.04)
 
 
@@ -63,7 +63,7 @@ def test_no_bound_is_lowered():
         estimate, error, width = rng.random((3, 1)) * 0.05
         before = Interval(estimate, error, estimate - width, estimate + width)
         visits = rng.dirichlet(np.full(PAIRS, 0.2))
-        after = allow_for_missed(before, Shrinkage.of(problem), visits, slice(1, None), 0.05)
+        after = allow_for_missed(before, Shrinkage.of(problem).both(visits, slice(1, None)), 0.05)
         assert after.upper[0] >= before.upper[0]
         assert after.lower[0] == before.lower[0]
 
@@ -119,6 +119,8 @@ def test_one_pair_that_was_seldom_logged_is_covered_where_harm_is_common(runs):
         policy = TabularPolicy(np.array([[0.0, 1.0]]))
         problem = Problem(log, objective="g", constraints=[AtMost("g", 1.0)], discount=1.0)
         interval = METHODS["fqe-studentised"](problem, policy, alpha=0.05, rng=np.random.default_rng(seed))
-        upper = allow_for_missed(interval, Shrinkage.of(problem), np.array([0.0, 1.0]), slice(1, None), 0.05).upper[0]
+        upper = allow_for_missed(
+            interval, Shrinkage.of(problem).both(np.array([0.0, 1.0]), slice(1, None)), 0.05
+        ).upper[0]
         wrong += upper < 0.2
     assert wrong <= {30: 6, 200: 17}[runs]  # at 5 %: more happen in less than 1 % of such tests

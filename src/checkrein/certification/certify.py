@@ -95,7 +95,7 @@ def _bounded(
     if visits is None:
         return interval, None
     each = alpha / problem.n_constraints
-    return allow_for_missed(interval, Shrinkage.of(problem), visits, slice(1, None), each), interval
+    return allow_for_missed(interval, Shrinkage.of(problem).both(visits, slice(1, None)), each), interval
 
 
 def certificate_of(

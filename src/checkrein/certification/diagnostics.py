@@ -24,6 +24,7 @@ from checkrein.protocols import FunctionClass, Policy
 
 EPISODES = 30  # an effective sample size below says little of a spread
 UNSUPPORTED = 0.001  # share of visits to what the held-out episodes never show
+EXTRAPOLATED = 0.15  # share of what episodes count for that may lie beyond the log
 FEW, RARE = 5, 0.01  # share of visits to pairs that they show fewer than so many times
 DOMINANT = 0.1  # share of a single episode in all weights
 EFFECTIVE = 100  # sample size of weighted episodes that a bound needs
@@ -201,6 +202,15 @@ def _cut_off(episodes: Episodes, weights: FloatArray) -> Check:
     words = f"{share:.2%} of what the policy's episodes would count for lies beyond where the log was cut off"
     advice = "use a method that values what follows (fqe-... or dr-...), or mark as terminal where episodes end"
     return _at_most("cut off", share, UNSUPPORTED, words, advice)
+
+
+def little_beyond(problem: Problem) -> Check:
+    """Values of states that are numbers are extrapolated beyond the last step that was logged: little may lie there."""
+    episodes = Episodes.of(problem)
+    share = float(episodes.mean(np.asarray(episodes.discount**episodes.lengths * ~episodes.ended, np.float64)))
+    words = f"{share:.0%} of what episodes count for lies beyond where the log was cut off"
+    advice = "log longer episodes, use a lower discount, or mark as terminal where episodes end"
+    return _at_most("cut off", share, EXTRAPOLATED, words, advice)
 
 
 def _unsupported(problem: Problem, occupancy: Occupancy) -> Check:

@@ -1,5 +1,6 @@
 """Means given what is known of a row: its finite state, or features of it, alone or with the action."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -31,14 +32,17 @@ class Known(Protocol):
         ...
 
 
-def known_of(episodes: Episodes, *, acted: bool = True) -> "Tables | Quadratics | None":
+def known_of(
+    episodes: Episodes, *, acted: bool = True, features: Callable[[Array], FloatArray] | None = None
+) -> "Tables | Quadratics | None":
     """Return tables over finite states, or quadratic functions of feature vectors; None for anything else.
 
     acted: whether means are given the action, too
+    features: in place of quadratic functions, linear ones of what these make of states
     """
     if episodes.problem.dataset.n_states is not None:
         return Tables(episodes, acted)
-    return Quadratics(episodes, acted) if episodes.states.ndim == 2 else None
+    return Quadratics(episodes, acted, features) if episodes.states.ndim == 2 else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,10 +127,11 @@ class Tables:
 
 @dataclass(frozen=True, eq=False)
 class Quadratics:
-    """Least squares on standardised features and their squares, for each action alone."""
+    """Least squares on standardised features and their squares, or on other features, for each action alone."""
 
     episodes: Episodes
     acted: bool = True
+    features: Callable[[Array], FloatArray] | None = None
 
     @cached_property
     def _weights(self) -> FloatArray:
@@ -147,14 +152,17 @@ class Quadratics:
         centre, size = self._ends
         return np.asarray(np.clip((np.asarray(states, dtype=np.float64) - centre) / size, -CLIPPED, CLIPPED))
 
-    def _features(self, scaled: FloatArray) -> FloatArray:
+    def _features(self, states: Array) -> FloatArray:
+        if self.features is not None:
+            return self.features(states)
+        scaled = self._scale(states)
         d = scaled.shape[1]
         left, right = np.triu_indices(d) if d <= CROSSED else (np.arange(d), np.arange(d))
         return np.hstack([np.ones((len(scaled), 1)), scaled, scaled[:, left] * scaled[:, right]])
 
     @cached_property
     def _here(self) -> FloatArray:
-        return self._features(self.scaled)
+        return self._features(self.episodes.states)
 
     def _fit(self, rows: BoolArray, columns: FloatArray) -> FloatArray:
         x, weights = self._here[rows], self._weights[rows]
@@ -178,7 +186,7 @@ class Quadratics:
         """(n, k) twice."""
         fitted = self._fit(rows, columns)
         following = np.where(self._goes_on[:, None], self.episodes.next_states, self.episodes.states)
-        return self._here @ fitted, self._features(self._scale(following)) @ fitted
+        return self._here @ fitted, self._features(following) @ fitted
 
     @cached_property
     def _goes_on(self) -> BoolArray:

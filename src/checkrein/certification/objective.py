@@ -10,7 +10,7 @@ from checkrein.base.arrays import FloatArray
 from checkrein.certification.intervals import Interval, bootstrap_t
 from checkrein.certification.rare import allow_for_missed, visits_of
 from checkrein.evaluation.refits import draws
-from checkrein.evaluation.shrinkage import Shrinkage
+from checkrein.evaluation.shrinkage import Missed, Shrinkage
 from checkrein.evaluation.starts import Starts
 from checkrein.policies import behavior_policy
 from checkrein.problem import Episodes, Problem
@@ -44,6 +44,14 @@ class JudgedObjective(BaseModel):
     upper: float
     verdict: Improvement
 
+    def within(self, lower: float, upper: float) -> "JudgedObjective":
+        """Return it with other bounds, and the verdict that follows."""
+        return self.model_copy(update={"lower": lower, "upper": upper, "verdict": _verdict(lower, upper)})
+
+
+def _verdict(lower: float, upper: float) -> Improvement:
+    return "better" if upper < 0 else "worse" if lower > 0 else "not shown better"
+
 
 def judge_objective(
     problem: Problem, policy: Policy, method: ByEpisode, *, alpha: float, believed: bool, rng: np.random.Generator
@@ -54,8 +62,8 @@ def judge_objective(
     log = Episodes.of(problem)
     gains = log.unit_means((values[0] - behavior + influence[:, 0] - logged)[:, None])
     visits = visits_of(problem, policy)
-    visited = None if visits is None else [visits]
-    (found,) = judge_objectives(problem, gains, values[:1], log.unit_weights, visited, alpha=alpha, rng=rng)
+    missed = None if visits is None else [Shrinkage.of(problem).both(visits, slice(1))]
+    (found,) = judge_objectives(problem, gains, values[:1], log.unit_weights, missed, alpha=alpha, rng=rng)
     return found if believed else found.model_copy(update={"verdict": "not shown better"})
 
 
@@ -64,7 +72,7 @@ def judge_objectives(
     gains: FloatArray,
     estimates: FloatArray,
     weights: FloatArray,
-    visits: Sequence[FloatArray] | None,
+    missed: Sequence[Sequence[Missed]] | None,
     *,
     alpha: float,
     rng: np.random.Generator,
@@ -72,15 +80,15 @@ def judge_objectives(
     """Judge K policies at once, at one level for all: whichever of them is chosen, it holds of that one.
 
     gains: (u, K) what each independent unit of weight (u,) says of the difference to behavior
-    estimates: (K,) of the objective itself; visits: (S A,) of each policy to pairs of finite states
+    estimates: (K,) of the objective itself; missed: what may have been missed of each, in one or more ways
     """
     gains = np.where(np.abs(gains) <= STILL * np.abs(estimates), 0.0, gains)
     interval = bootstrap_t(gains, weights, draws(len(gains), REPLICATES, rng), alpha)
     found = []
     for i, estimate in enumerate(estimates):
         one = Interval(*(column[i : i + 1] for column in interval))
-        if visits is not None:
-            one = allow_for_missed(one, Shrinkage.of(problem), visits[i], slice(1), alpha)
+        if missed is not None:
+            one = allow_for_missed(one, missed[i], alpha)
         difference, error, lower, upper = (float(column[0]) for column in one)
         found.append(
             JudgedObjective(
@@ -91,7 +99,7 @@ def judge_objectives(
                 standard_error=error,
                 lower=lower,
                 upper=upper,
-                verdict="better" if upper < 0 else "worse" if lower > 0 else "not shown better",
+                verdict=_verdict(lower, upper),
             )
         )
     return found

@@ -1,10 +1,11 @@
 """Does the past tell more of what comes next than the state does? Then the state is not enough (not Markov)."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from checkrein.base.arrays import BoolArray, FloatArray
+from checkrein.base.arrays import Array, BoolArray, FloatArray
 from checkrein.certification.given import Known, Quadratics, Tables, known_of
 from checkrein.certification.moments import STILL, Compared, Tested, measured, orthogonal
 from checkrein.problem import Episodes, Problem
@@ -24,16 +25,18 @@ class Past(NamedTuple):
     instruments: list[str]
 
 
-def past_tested(problem: Problem) -> Past | None:
+def past_tested(problem: Problem, features: Callable[[Array], FloatArray] | None = None) -> Past | None:
     """Test whether costs and next states depend on the past, given state and action; None where nothing can tell.
 
     Outcomes are each cost, and the value of the next state in terms of it (their sum, less its mean, is the TD error
     of behavior's Q). Instruments are what was before: the last error and the mean of all, the last state's value, the
     last action, the number of steps, and in finite states what other episodes' mean error was after the same last
     state or action. Any function will do for the values: their errors cost power and nothing else.
+
+    features: what means are linear in where states are numbers; None: quadratic functions
     """
     episodes = Episodes.of(problem)
-    known = known_of(episodes)
+    known = known_of(episodes, features=features)
     costs = distinct_costs(episodes)
     if known is None or episodes.horizon == 1 or costs.shape[1] == 0:
         return None

@@ -5,6 +5,8 @@ what may have been missed, in two ways; the bound moves up by what is expected b
 is not known of it. The higher of the two holds.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import scipy  # its parts are loaded when first used
 
@@ -12,18 +14,16 @@ from checkrein.base.arrays import FloatArray
 from checkrein.certification.bounds import Method
 from checkrein.certification.intervals import Interval
 from checkrein.evaluation.refits import Refits
-from checkrein.evaluation.shrinkage import Missed, Shrinkage
+from checkrein.evaluation.shrinkage import Missed
 from checkrein.functions import Tabular
 from checkrein.problem import Problem
 from checkrein.protocols import Policy
 
 
-def allow_for_missed(
-    interval: Interval, shrinkage: Shrinkage, visits: FloatArray, values: slice, alpha: float
-) -> Interval:
-    """Raise the upper bounds of values of a policy that comes to pairs (S A,) so often; none is lowered."""
-    found = [_allowing(interval, missed(visits, values), alpha) for missed in (shrinkage.missed, shrinkage.one_more)]
-    errors, upper = (np.maximum(*columns) for columns in zip(*found, strict=True))
+def allow_for_missed(interval: Interval, ways: Sequence[Missed], alpha: float) -> Interval:
+    """Raise upper bounds by what may have been missed of the values, in each of some ways; the highest holds."""
+    found = [_allowing(interval, missed, alpha) for missed in ways]
+    errors, upper = (np.max(columns, axis=0) for columns in zip(*found, strict=True))
     return interval._replace(standard_errors=errors, upper=upper)
 
 

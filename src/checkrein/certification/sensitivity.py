@@ -155,7 +155,7 @@ class _Bounds:
         error = float(interval.standard_errors[0])
         if worst.exposure is not None:
             shrinkage, values = Shrinkage.of(self.problem), slice(column, column + 1)
-            interval = allow_for_missed(interval, shrinkage, worst.exposure, values, alpha)
+            interval = allow_for_missed(interval, shrinkage.both(worst.exposure, values), alpha)
         return float(interval.upper[0]), error
 
     def _behavior(self) -> FloatArray:

@@ -2,11 +2,12 @@
 
 The nuisances are linear in features of the state: Q by fitted evaluation, with one weight vector for each action and
 cost, and the density ratio of the policy's states to the log's, in closed form (the dual of LSTDQ). Each episode of
-another part adds its TD errors, as often as the policy comes to their rows. What is wrong with the nuisances then enters
-only as a product of two errors, and the part of that product which lies within the features is estimated by the judging
-episodes as well: a second term of the same expansion (Robins et al. 2008).
+another part adds its TD errors, as often as the policy comes to their rows. What is wrong with the nuisances then
+enters only as a product of two errors, and the part of that product which lies within the features is estimated by the
+judging episodes as well: a second term of the same expansion (Robins et al. 2008).
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,7 +23,12 @@ from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
 
 SHARED, OWN = 1.0, 20.0  # rows' worth of ridge on what actions have in common, and on what each has of its own
-ITERATIONS, SETTLED = 70, 1e-3  # of fitted evaluation; in units of how much values vary
+ITERATIONS, SETTLED = 100, 1e-3  # of fitted evaluation with values held inside; in units of how much costs vary
+BEYOND, SELDOM = 0.1, 0.01  # values are held inside where more than so few are so far, of their range, outside of it
+DIVERGED = 1e4  # times the immediate costs
+LAG = 2  # steps that weights may remember in place of everything
+LEFT = 1e-3  # of the value that may lie beyond the steps looked ahead
+CHUNK = 10_000_000  # numbers at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +85,7 @@ class Followed:
     policy: Policy
     weights: FloatArray  # (A, q, k) of Q
     density: FloatArray  # (q,) of the policy's states to the log's, per episode
+    lagged: FloatArray  # (q,) of its states to those of the log that LAG more rows follow, or the end
     chain: FloatArray  # (q, q) features less discounted next features under the policy, per episode
 
 
@@ -91,9 +98,7 @@ class FeatureNuisances:
         log = self.rows.log
         self.episodes = float(log.weights.sum())
         weights = log.weights[log.episode]
-        self.behavior = LogisticPolicy(
-            features, fit_logistic(self.rows.own, log.actions, weights, log.n_actions)
-        )
+        self.behavior = LogisticPolicy(features, fit_logistic(self.rows.own, log.actions, weights, log.n_actions))
         self._kept: dict[int, tuple[Policy, Followed]] = {}
 
     @cached_property
@@ -126,23 +131,72 @@ class FeatureNuisances:
         if id(policy) not in self._kept:
             probabilities = probabilities_at(policy, self.rows, self.features)
             weights = self._evaluate(policy, probabilities, None if start is None else start.weights)
-            density, chain = self._density(self.ratios(self.rows, probabilities))
-            self._kept[id(policy)] = policy, Followed(policy, weights, density, chain)
+            ratios, log = self.ratios(self.rows, probabilities), self.rows.log
+            density, chain = self._density(ratios, self.rows.known)
+            lagged = density
+            if not log.ended.all():
+                left = np.repeat(log.lengths, log.lengths) - log.step  # rows from each to the last of its episode
+                lagged, _ = self._density(ratios, self.rows.known & (log.ended[log.episode] | (left > LAG)))
+            self._kept[id(policy)] = policy, Followed(policy, weights, density, lagged, chain)
         return self._kept[id(policy)][1]
 
     def _evaluate(self, policy: Policy, probabilities: FloatArray, start: FloatArray | None) -> FloatArray:
-        """(A, q, k) by fitted evaluation; values never leave what costs allow."""
+        """Return Q (A, q, k) by fitted evaluation; where values leave what costs allow, with values held inside."""
+        low, high = self.value_range(policy)
+        weights = self._iterated(policy, probabilities)
+        if weights is not None:
+            values = expected(self.rows.features, probabilities, weights)
+            room = BEYOND * (high - low)
+            if ((values < low - room) | (values > high + room)).mean(axis=0).max() <= SELDOM:
+                return weights
+            start = weights
+        return self._held_inside(policy, probabilities, low, high, start)
+
+    def _iterated(self, policy: Policy, probabilities: FloatArray) -> FloatArray | None:
+        """Iterate w <- immediate + M w as often as the horizon asks, by doubling; None where that diverges."""
         log, features, following = self.rows.log, self.rows.features, self.rows.following
         blocks, weighted, inverse = self._regression
-        costs, low, high = log.costs(policy), *self.value_range(policy)
+        a, q = log.n_actions, features.shape[1]
+        crossed, moments = np.zeros((a, q, a, q)), []
+        costs = log.costs(policy)
+        for action, (block, part) in enumerate(zip(blocks, weighted, strict=True)):
+            moments.append(part.T @ costs[block])
+            for rows in np.array_split(np.arange(block.size), max(1, block.size * a * q // CHUNK)):
+                at = following[block[rows]]
+                ahead = features[at] * log.continuation[block[rows], None]
+                each = (probabilities[at][:, :, None] * ahead[:, None, :]).reshape(rows.size, a * q)
+                crossed[action] += (part[rows].T @ each).reshape(q, a, q)
+        power = inverse @ crossed.reshape(a * q, a * q)
+        found = inverse @ np.stack(moments).reshape(a * q, -1)
+        largest = np.abs(found).max()
+        for _ in range(math.ceil(math.log2(self.steps))):
+            found, power = found + power @ found, power @ power
+            if not np.abs(found).max() <= DIVERGED * largest:
+                return None
+        return np.asarray(found.reshape(a, q, -1))
+
+    @property
+    def steps(self) -> int:
+        """How many steps values look ahead: to the end of the longest episode, or until little is left."""
+        log = self.rows.log
+        if log.ended.all() or log.discount == 1:
+            return log.horizon
+        return max(log.horizon, math.ceil(math.log(LEFT) / math.log(log.discount)))
+
+    def _held_inside(
+        self, policy: Policy, probabilities: FloatArray, low: FloatArray, high: FloatArray, start: FloatArray | None
+    ) -> FloatArray:
+        """Return Q (A, q, k) by fitted evaluation whose targets never leave what costs allow."""
+        log, features, following = self.rows.log, self.rows.features, self.rows.following
+        blocks, weighted, inverse = self._regression
+        costs, ahead = log.costs(policy), log.continuation[:, None]
         a, q, k = log.n_actions, features.shape[1], costs.shape[1]
         spread = np.where(costs.std(axis=0) > 0, costs.std(axis=0), 1.0)
         w = np.zeros((a, q, k)) if start is None else start
-        ahead = log.continuation[:, None]
         used = np.unique(following)
         place = np.searchsorted(used, following)
         there, chances = features[used], probabilities[used]
-        for _ in range(min(log.horizon, ITERATIONS) if log.ended.all() else ITERATIONS):
+        for _ in range(min(self.steps, ITERATIONS)):
             values = np.clip(expected(there, chances, w), low, high)
             targets = costs + ahead * values[place]
             moments = np.stack([part.T @ targets[block] for part, block in zip(weighted, blocks, strict=True)])
@@ -161,14 +215,14 @@ class FeatureNuisances:
         behavior = probabilities_at(self.behavior, rows, self.features)[np.arange(n), log.actions]
         return np.asarray(chosen / np.maximum(behavior, 1e-4))
 
-    def _density(self, ratios: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Solve for the density ratio: discounted arrivals equal departures in every feature."""
+    def _density(self, ratios: FloatArray, used: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """Solve for the density ratio to the rows used: discounted arrivals equal departures in every feature."""
         rows = self.rows
-        weighted = rows.own * rows.row_weights[:, None] / self.episodes
+        weighted = rows.own * (rows.row_weights * used)[:, None] / self.episodes
         ahead = rows.features[rows.following] * (rows.log.continuation * ratios)[:, None]
         chain = weighted.T @ (rows.own - ahead) + np.eye(rows.own.shape[1]) / self.episodes
         begins = rows.start_weights @ rows.features[rows.starts]
-        return np.linalg.solve(chain.T, begins), chain
+        return np.asarray(np.linalg.solve(chain.T, begins), np.float64), chain
 
 
 def probabilities_at(policy: Policy, rows: FeatureRows, features: LearnedFeatures) -> FloatArray:

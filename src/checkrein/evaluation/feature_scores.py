@@ -1,67 +1,57 @@
 """What each episode says of a policy, by nuisances over features that were learned from other episodes."""
 
 from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Literal
 
 import numpy as np
 
-from checkrein.base.arrays import FloatArray
-from checkrein.evaluation.feature_one_step import FeatureNuisances, FeatureRows, Followed, expected, probabilities_at
+from checkrein.base.arrays import FloatArray, IntArray
+from checkrein.evaluation.feature_one_step import (
+    LAG,
+    FeatureNuisances,
+    FeatureRows,
+    Followed,
+    expected,
+    probabilities_at,
+)
+from checkrein.evaluation.scores import RowWeights
 from checkrein.policies import members_of
+from checkrein.problem import Episodes
 from checkrein.protocols import Policy
 
 BLOCKS = 10  # of judging episodes, each corrected by the others
 
 
 @dataclass(frozen=True, eq=False)
-class Leverage:
-    """How much single rows weigh in what episodes say: sums of powers of their weights, and the size of TD errors."""
-
-    squares: float  # sum over rows of weight^2
-    cubes: float  # sum over rows of |weight|^3
-    errors: FloatArray  # (2, 2, k) sums of weight^2 times squared and cubed TD errors, above and below zero
-
-    def __add__(self, other: "Leverage") -> "Leverage":
-        return Leverage(self.squares + other.squares, self.cubes + other.cubes, self.errors + other.errors)
-
-    def times(self, share: float) -> "Leverage":
-        """Return it for rows that all weigh so much of what they do."""
-        return Leverage(share**2 * self.squares, share**3 * self.cubes, share**2 * self.errors)
-
-    @property
-    def event(self) -> FloatArray:
-        """(k,) what one event more would come to (Fay & Feuer 1997): a row's usual weight, times how far TD errors lie.
-
-        Both are averaged as they enter the variance.
-        """
-        weight = self.cubes / self.squares if self.squares > 0 else 0.0
-        squares, cubes = self.errors
-        return np.asarray(weight * np.divide(cubes, squares, out=np.zeros_like(cubes), where=squares > 0).sum(axis=0))
-
-
-@dataclass(frozen=True, eq=False)
 class FeatureScores:
-    """Scores of episodes, and what they rest on."""
+    """Scores of episodes by one way to weigh, and what single rows count for."""
 
     scores: FloatArray  # (e, k)
-    leverage: Leverage
+    exposure: RowWeights
+
+
+Remembered = Literal["nothing", "some", "everything"]
 
 
 def score(
-    nuisances: FeatureNuisances, rows: FeatureRows, policy: Policy, *, lag: int = 0, second_order: bool = True
+    nuisances: FeatureNuisances, rows: FeatureRows, policy: Policy, *, past: Remembered, second_order: bool = False
 ) -> FeatureScores:
     """Value a policy by nuisances, corrected by each episode of a log.
 
-    lag: steps whose ratios are multiplied: a row is weighed by where the policy comes to so many steps before it, and
-        what it does from there on. More of the past is right then, and more of it is chance
+    past: what weights remember. "nothing": a row counts as often as the policy comes to its state. "some": as often as
+        it comes to the state LAG steps before, and then does what was done. "everything": as often as it does all that
+        was done since the start, which is right whether or not the state is enough, and most left to chance
+    second_order: estimate what errors of Q and of the density make of each other, within the features
     """
     found = [
-        (weight, _scored(nuisances, rows, nuisances.follow(member), lag, second_order=second_order))
+        (weight, _scored(nuisances, rows, nuisances.follow(member), past, second_order=second_order))
         for member, weight in members_of(policy)
         if weight > 0
     ]
     scores = np.asarray(sum(weight * one.scores for weight, one in found))
-    leverage = [one.leverage.times(weight) for weight, one in found]
-    return FeatureScores(scores, sum(leverage[1:], start=leverage[0]))
+    exposures = [one.exposure.times(weight) for weight, one in found]
+    return FeatureScores(scores, reduce(lambda one, other: one + other, exposures))
 
 
 def behavior_scores(nuisances: FeatureNuisances, rows: FeatureRows) -> FloatArray:
@@ -78,7 +68,7 @@ def behavior_scores(nuisances: FeatureNuisances, rows: FeatureRows) -> FloatArra
     return np.asarray(sums + onward[:, None] * values)
 
 
-def _values(nuisances: FeatureNuisances, rows: FeatureRows, followed: Followed, at: np.ndarray) -> FloatArray:
+def _values(nuisances: FeatureNuisances, rows: FeatureRows, followed: Followed, at: IntArray) -> FloatArray:
     """(n, k) values at places of the mapped states, within what costs allow."""
     part = replace(rows, features=rows.features[at], states=rows.states[at])
     chances = probabilities_at(followed.policy, part, nuisances.features)
@@ -87,9 +77,9 @@ def _values(nuisances: FeatureNuisances, rows: FeatureRows, followed: Followed, 
 
 
 def _scored(
-    nuisances: FeatureNuisances, rows: FeatureRows, followed: Followed, lag: int, *, second_order: bool
+    nuisances: FeatureNuisances, rows: FeatureRows, followed: Followed, past: Remembered, *, second_order: bool
 ) -> FeatureScores:
-    log, n = rows.log, len(rows.following)
+    log = rows.log
     chances = probabilities_at(followed.policy, rows, nuisances.features)
     low, high = nuisances.value_range(followed.policy)
     values = np.clip(expected(rows.features, chances, followed.weights), low, high)
@@ -98,7 +88,13 @@ def _scored(
     td_error = log.costs(followed.policy) + log.continuation[:, None] * values[rows.following] - q
     ratios = nuisances.ratios(rows, chances) * rows.known
     density = rows.own @ followed.density
-    weights = _lagged(rows, ratios, density, lag)
+    match past:
+        case "nothing":
+            weights = density * ratios
+        case "some":
+            weights = _lagged(log, ratios, rows.own @ followed.lagged)
+        case "everything":
+            weights = log.factors * log.products(ratios)
     worth = values[rows.starts]
     begun = worth if rows.starts is log.begins else np.broadcast_to(rows.start_weights @ worth, (len(log), q.shape[1]))
     scores = begun + log.sums(weights[:, None] * td_error)
@@ -108,26 +104,22 @@ def _scored(
     squared = relative[:, None] ** 2
     sides = [np.maximum(side, 0.0) for side in (td_error, -td_error)]
     errors = np.stack([[(squared * side**power).sum(axis=0) for side in sides] for power in (2, 3)])
-    leverage = Leverage(float((relative**2).sum()), float((np.abs(relative) ** 3).sum()), errors)
-    return FeatureScores(np.asarray(scores), leverage)
+    exposure = RowWeights(float((relative**2).sum()), float((np.abs(relative) ** 3).sum()), errors)
+    return FeatureScores(np.asarray(scores), exposure)
 
 
-def _lagged(rows: FeatureRows, ratios: FloatArray, density: FloatArray, lag: int) -> FloatArray:
-    """(n,) how often the policy comes to each row: its density so many steps before, times the ratios since."""
-    log = rows.log
-    weights = np.zeros(len(ratios))
-    product = np.ones(len(ratios))  # of the ratios of so many rows up to this one
-    for back in range(lag + 1):
-        earlier = np.maximum(np.arange(len(ratios)) - back, 0)
-        there = log.step >= back
-        product = np.where(there, product * ratios[earlier], product)
-        if back < lag:
-            first = log.step == back  # a row nearer to the start than the lag: all that was done since the start
-            weights[first] = log.discount**back * product[first]
-    later = log.step >= lag
-    at = np.arange(len(ratios)) - lag
-    weights[later] = log.discount**lag * density[at[later]] * product[later]
-    return weights
+def _lagged(log: Episodes, ratios: FloatArray, density: FloatArray) -> FloatArray:
+    """(n,) how often the policy comes to each row: its density LAG steps before, times the ratios since.
+
+    Nearer to the start it is all ratios since the start.
+    """
+    rows = np.arange(len(ratios))
+    product = np.ones(len(ratios))
+    for back in range(LAG + 1):
+        product = np.where(log.step >= back, product * ratios[np.maximum(rows - back, 0)], product)
+    later = log.step >= LAG
+    from_there = log.discount**LAG * density[np.maximum(rows - LAG, 0)]
+    return np.asarray(product * np.where(later, from_there, log.factors))
 
 
 def _second_order(
@@ -149,7 +141,6 @@ def _second_order(
     else:
         arrivals += rows.start_weights @ rows.features[rows.starts]
     inverse = np.linalg.inv(followed.chain)
-    e, q, k = len(log), own.shape[1], td_error.shape[1]
     gains = np.stack([log.sums(own * (ratios * column)[:, None]) for column in td_error.T], axis=2)  # (e, q, k)
     block = log.unit % count
     total = np.bincount(block, log.weights, count)

@@ -35,6 +35,11 @@ class Missed(NamedTuple):
     third: FloatArray  # (k,) central moment
     informed: FloatArray  # (k,) pairs that say how much pairs differ, the fewest of all levels; 0 where nothing is rare
 
+    @classmethod
+    def one_more(cls, event: FloatArray) -> "Missed":
+        """Return what it is to have missed one event, which would have come to (k,)."""
+        return cls(event, event**2, event**3, np.zeros_like(event))
+
 
 class Level(NamedTuple):
     """A rare event, and how much more it costs than what is one level below."""
@@ -65,6 +70,10 @@ class Shrinkage:
                 found[:, i] += step * (rates.weights @ rates.shift)
         return found
 
+    def both(self, visits: FloatArray, values: slice = slice(None)) -> tuple[Missed, Missed]:
+        """Return what may have been missed, if pairs are alike, and if they are not."""
+        return self.missed(visits, values), self.one_more(visits, values)
+
     def missed(self, visits: FloatArray, values: slice = slice(None)) -> Missed:
         """Return what may have been missed of a policy that comes to pairs (S A,) so often."""
         found = np.array([_missed(levels, visits) for levels in self.levels[values]])
@@ -79,8 +88,7 @@ class Shrinkage:
         seen = (self.counts > 0) & (visits > 0)
         weights, variances = visits[seen] / self.counts[seen], visits[seen] ** 2 / self.counts[seen]
         weight = float(weights @ variances / variances.sum()) if seen.any() else 0.0
-        event = weight * self.sizes[values]
-        return Missed(event, event**2, event**3, np.zeros_like(event))
+        return Missed.one_more(weight * self.sizes[values])
 
 
 def _missed(levels: tuple[Level, ...], visits: FloatArray) -> tuple[float, float, float, float]:

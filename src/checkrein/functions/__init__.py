@@ -3,6 +3,7 @@
 from checkrein.functions.ensemble import Ensemble, EnsembleQ
 from checkrein.functions.features import OneHot, Polynomial
 from checkrein.functions.frozen_features import FrozenFeatures, FrozenQ
+from checkrein.functions.learned_features import LearnedFeatures
 from checkrein.functions.linear import Linear, LinearQ
 from checkrein.functions.neural import Neural, NeuralQ
 from checkrein.functions.regressor import Regressor, RegressorQ
@@ -14,6 +15,7 @@ __all__ = [
     "EnsembleQ",
     "FrozenFeatures",
     "FrozenQ",
+    "LearnedFeatures",
     "Linear",
     "LinearQ",
     "Neural",

@@ -79,7 +79,7 @@ def learn_features(log: Episodes, rng: np.random.Generator, *, network: bool = T
 
 def _raw(x: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
     """(n, p) the columns, their products, and the hidden units."""
-    n, d = x.shape
+    d = x.shape[1]
     left, right = np.triu_indices(d) if d <= CROSSED else (np.arange(d), np.arange(d))
     parts = [x, x[:, left] * x[:, right]]
     if second.shape[1]:

@@ -3,11 +3,13 @@
 from checkrein.policies.behavior import BehaviorMask, RegressedMask, behavior_policy
 from checkrein.policies.evidence import Supported, least
 from checkrein.policies.greedy import GreedyPolicy, SoftminPolicy
+from checkrein.policies.logistic import LogisticPolicy
 from checkrein.policies.majority import MajorityPolicy, one_hot
 from checkrein.policies.mixture import MixturePolicy, load_policy, members_of, probabilities_of, save_policy
 from checkrein.policies.regularized import ChoiceMask, PermittedMask, RegularizedPolicy, written_out
 from checkrein.policies.support import CountMask, EveryAction, Support
 from checkrein.policies.tabular import TabularPolicy, rows_of
+from checkrein.policies.tilted import TiltedPolicy
 
 __all__ = [
     "BehaviorMask",
@@ -15,6 +17,7 @@ __all__ = [
     "CountMask",
     "EveryAction",
     "GreedyPolicy",
+    "LogisticPolicy",
     "MajorityPolicy",
     "MixturePolicy",
     "PermittedMask",
@@ -24,6 +27,7 @@ __all__ = [
     "Support",
     "Supported",
     "TabularPolicy",
+    "TiltedPolicy",
     "behavior_policy",
     "least",
     "load_policy",

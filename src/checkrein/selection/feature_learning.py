@@ -5,12 +5,18 @@ behavior as prior. Prices of constraints are found by what a policy near the las
 then it is valued, and tilted once more.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from checkrein.base.arrays import FloatArray
+from checkrein.certification.moments import SUSPECT
+from checkrein.certification.past import past_tested
 from checkrein.evaluation.estimate import standard_errors
 from checkrein.evaluation.feature_one_step import FeatureNuisances, FeatureRows, Followed, probabilities_at
-from checkrein.evaluation.feature_scores import FeatureScores, behavior_scores, score
+from checkrein.evaluation.feature_scores import Remembered, behavior_scores, score
+from checkrein.evaluation.scores import JudgedScores
 from checkrein.functions.learned_features import learn_features
 from checkrein.policies.tilted import TiltedPolicy, tilted
 from checkrein.problem import Episodes, Problem
@@ -23,14 +29,26 @@ ROUNDS = 2  # of valuing and tilting
 SWEEPS, HALVINGS = 3, 12  # of the search for prices
 DENSE = 0.95  # share of rows in whose states tilts count in full
 SAMPLED = 20_000  # rows that the search looks at
-LAG, APART = 2, 3.0  # steps that weights remember where it matters: by so many standard errors
+
+
+def state_is_enough(problem: Problem) -> bool:
+    """Say whether nothing speaks against it, as far as could be tested: the past tells no more than the state does."""
+    log = Episodes.of(problem)
+    if log.horizon == 1:
+        return True
+    found = past_tested(problem, learn_features(log, np.random.default_rng(0)))
+    return found is not None and found.tested.p >= SUSPECT
 
 
 class FeatureFold:
-    """A part of the episodes, and policies learned from all others."""
+    """A part of the episodes, and policies learned from all others.
 
-    def __init__(self, mine: Problem, others: Problem, seed: int) -> None:
+    enough: whether the state says all that matters; if not, episodes are weighed by all that was done in them
+    """
+
+    def __init__(self, mine: Problem, others: Problem, seed: int, *, enough: bool) -> None:
         self.mine, self.others = mine, others
+        self.enough = enough
         self.rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
         learning, judging = len(Episodes.of(mine)), len(Episodes.of(others))
         self.share = learning / (learning + judging)
@@ -43,14 +61,11 @@ class FeatureFold:
         self.judged = FeatureRows.of(self.others, features)
         self.behavior = self.nuisances.follow(self.nuisances.behavior)
         self.behavior_scores = behavior_scores(self.nuisances, self.judged)
-        norms = np.einsum("nq,nq->n", self.nuisances.rows.own, self.nuisances.rows.own)
+        own = self.nuisances.rows.own
+        norms = np.einsum("nq,nq->n", own, own)
         self.dense = float(np.quantile(norms, DENSE))
         n = len(norms)
         self.sampled = np.arange(n) if n <= SAMPLED else np.sort(self.rng.choice(n, SAMPLED, replace=False))
-        self.lag = 0
-        first = self.learned(Aim(1 / BOLDEST, 0.0))
-        if first is not None and self._past_matters(first):
-            self.lag = LAG
         return self
 
     @property
@@ -62,9 +77,17 @@ class FeatureFold:
         """There is no other rule."""
         return False
 
-    def score(self, policy: Policy) -> FeatureScores:
-        """Let the fold's own episodes judge."""
-        return score(self.nuisances, self.judged, policy, lag=self.lag)
+    def score(self, policy: Policy) -> JudgedScores:
+        """Let the fold's own episodes judge: by weights of two kinds if the state is enough, else by all that was done.
+
+        What forgets the past is corrected to second order, what remembers some of it need not be; each is right where
+        the other may err.
+        """
+        kinds: list[tuple[Remembered, bool]] = [("nothing", True), ("some", False)]
+        if not self.enough:
+            kinds = [("everything", False)]
+        found = [score(self.nuisances, self.judged, policy, past=past, second_order=second) for past, second in kinds]
+        return JudgedScores(tuple(one.scores for one in found), found[0].exposure)
 
     def learned(self, aim: Aim) -> Policy | None:
         """Learn a policy; None where the aim cannot be met."""
@@ -85,13 +108,14 @@ class FeatureFold:
         if followed is self.behavior:
             scores = behavior_scores(self.nuisances, self.nuisances.rows)
         else:
-            scores = score(self.nuisances, self.nuisances.rows, followed.policy, lag=self.lag, second_order=False).scores
+            past: Remembered = "some" if self.enough else "everything"
+            scores = score(self.nuisances, self.nuisances.rows, followed.policy, past=past).scores
         values = log.mean(scores)
         errors = standard_errors(log.unit_means(scores - values), log.unit_weights)
         return values, np.sqrt(self.share) * errors
 
     def _tilt(self, followed: Followed, price: float, room: FloatArray) -> FloatArray | None:
-        """(q, A) the tilt that uses up to `room` (m,) more of each constraint than a policy does; None: there is none."""
+        """(q, A) the tilt that takes up to `room` (m,) more of each constraint than a policy does; None: none does."""
         nuisances, rows = self.nuisances, self.sampled
         features = nuisances.rows.own[rows]
         behavior = nuisances.behavior.of_features(features)
@@ -113,30 +137,20 @@ class FeatureFold:
         prices = np.append(price if self.mine.objective is not None else 0.0, np.zeros(k - 1))
         for _ in range(SWEEPS):
             for i in range(1, k):
-                prices[i] = _least(lambda p, i=i: change(_with(prices, i, p))[i - 1] <= room[i - 1], prices[i])
+                prices[i] = _least(partial(_keeps, change, prices.copy(), i, room[i - 1]))
         if not (change(prices) <= room + 1e-9 * np.abs(room)).all():
             return None
         return -np.einsum("aqk,k->qa", followed.weights, prices / scales)
 
-    def _past_matters(self, policy: Policy) -> bool:
-        """Say whether weights that remember some steps lead to other values than weights that do not."""
-        rows = self.nuisances.rows
-        now, then = (score(self.nuisances, rows, policy, lag=lag, second_order=False).scores for lag in (0, LAG))
-        apart = now - then
-        mean = rows.log.mean(apart)
-        errors = standard_errors(rows.log.unit_means(apart - mean), rows.log.unit_weights)
-        return bool((np.abs(mean) > APART * np.where(errors > 0, errors, np.inf)).any())
+
+def _keeps(change: Callable[[FloatArray], FloatArray], prices: FloatArray, i: int, room: float, price: float) -> bool:
+    """Say whether a constraint stays within its room at a price of its own, all others given."""
+    prices[i] = price
+    return bool(change(prices)[i - 1] <= room)
 
 
-def _with(prices: FloatArray, i: int, price: float) -> FloatArray:
-    changed = prices.copy()
-    changed[i] = price
-    return changed
-
-
-def _least(keeps, last: float) -> float:
+def _least(keeps: Callable[[float], bool]) -> float:
     """Return the least price that keeps a limit, to a few digits; the dearest where none does."""
-    del last
     if keeps(0.0):
         return 0.0
     low, high = 0.0, 0.25

@@ -23,6 +23,7 @@ from checkrein.certification.diagnostics import EPISODES, copies_check
 from checkrein.policies import MixturePolicy, Support
 from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
+from checkrein.selection.feature_learning import FeatureFold, state_is_enough
 from checkrein.selection.folds import parts_of, require_folds
 from checkrein.selection.judging import Level, Scores, breaks_a_limit, objectives_of
 from checkrein.selection.learning import Aim, Fold, Learn, TabularLearning
@@ -30,9 +31,11 @@ from checkrein.selection.learning import Aim, Fold, Learn, TabularLearning
 FOLDS = 5
 COUNTS = (30.0, 10.0, 5.0)  # occurrences in all folds that an action may need, the strictest first
 DISTANCES = (1 / 8, 1 / 2)  # from behavior, of how far the best policy at the limits goes
+TILTS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # the same over features, where far ones rest on little
 MARGINS = (4.0, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.0)  # standard errors under the limits
 APART = 0.5  # the least between two: with folds, what is tried ever so often passes once
 Asked = Literal["preferred", "required", "not asked"]
+AnyFold = Fold | FeatureFold
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,22 +87,25 @@ def learn_certified(
     supports: Sequence[Support] | None = None,
     folds: int = FOLDS,
     confidence: float = 0.95,
-    distances: Sequence[float] = DISTANCES,
+    distances: Sequence[float] | None = None,
     margins: Sequence[float] = MARGINS,
     improvement: Asked = "preferred",
     look: int | None = None,
     seed: int = 0,
 ) -> CertifiedPolicy:
-    """Learn and judge bolder and bolder policies until one does not pass; finite states only.
+    """Learn and judge bolder and bolder policies until one does not pass.
 
     All episodes serve to learn and to judge, none of them both for the same policy. With probability `confidence` the
     policy that is returned keeps all limits, as far as an asymptotic guarantee goes. When the path under one support
     rule has passed to its end, it goes on under the next.
 
+    Where states are numbers, policies are behavior tilted by Q over learned features; `learn` and `supports` are for
+    finite states.
+
     learn: by default FQI and FQE with tables, prices by cutting planes
     supports: rules to choose from inside each learning part, the strictest first
-    distances: how far from behavior to go (in KL divergence), as shares of how far the best policy at the limits goes,
-        the nearest first; after these there is no limit
+    distances: how far from behavior to go, the nearest first; after these there is no limit. In finite states as shares
+        of the KL divergence of the best policy at the limits, else of the boldest tilt
     margins: how far under the limits to aim, in standard errors, the farthest first; not too close to each other
     improvement: over behavior's objective. "preferred": what passes and is shown better; where nothing is, and behavior
         is shown to break a limit, what passes and is not shown worse. "required": only what is shown better. "not
@@ -107,6 +113,8 @@ def learn_certified(
     look: as in `certify`; all candidates together are one look
     """
     _require_sensible(problem, folds, confidence, supports)
+    if distances is None:
+        distances = DISTANCES if problem.dataset.n_states is not None else TILTS
     _require_path(distances, margins)
     require_seed(seed)
     level = Level.of(confidence, look, seed)
@@ -117,11 +125,9 @@ def learn_certified(
     if episodes.n_units < EPISODES:
         few = f"fewer than {EPISODES} {episodes.unit_name}s"
         return CertifiedPolicy((), f"nothing was tried: {few} prove nothing, log more")
-    rules = supports if supports is not None else [Support(min_count=least) for least in COUNTS]
-    rules = [rule.within(problem) for rule in rules]
-    learning, most = learn or TabularLearning(), episodes.n_units // 2
-    parts = [Fold(*part, learning, rules) for part in parts_of(problem, min(folds, most), seed)]
-    parts = list(engine.current().map(Fold.begun, parts))
+    parts: list[AnyFold] = list(
+        engine.current().map(_begun, _folds(problem, learn, supports, min(folds, episodes.n_units // 2), seed))
+    )
     for part in parts:
         if not part.ready:
             why = part.trouble or "by what the log supports, no policy meets the limits in some fold of it"
@@ -142,11 +148,29 @@ def learn_certified(
     return _chosen(candidates, improvement, lawful=not breaks_a_limit(problem, parts, level))
 
 
+def _folds(
+    problem: Problem, learn: Learn | None, supports: Sequence[Support] | None, count: int, seed: int
+) -> list[AnyFold]:
+    split = parts_of(problem, count, seed)
+    if problem.dataset.n_states is None:
+        enough = state_is_enough(problem)
+        return [FeatureFold(*part, seed, enough=enough) for part in split]
+    rules = supports if supports is not None else [Support(min_count=least) for least in COUNTS]
+    rules = [rule.within(problem) for rule in rules]
+    return [Fold(*part, learn or TabularLearning(), rules) for part in split]
+
+
+def _begun(part: AnyFold) -> AnyFold:
+    return part.begun()
+
+
 def _require_sensible(problem: Problem, folds: int, confidence: float, supports: Sequence[Support] | None) -> None:
     require_folds(problem, folds, confidence)
-    if problem.dataset.n_states is None:
+    if problem.dataset.n_states is None and problem.dataset.states.ndim != 2:
+        shape = problem.dataset.states.shape[1:]
         raise ArgumentError(
-            "learn_certified judges by tables: it needs finite states; elsewhere split, learn and certify"
+            f"learn_certified needs finite states or columns of numbers, but states have shape {shape}: split, learn "
+            "and certify"
         )
     if supports is not None and not supports:
         raise ArgumentError("supports is empty: give at least one rule, or leave it out")
@@ -162,7 +186,7 @@ def _require_path(distances: Sequence[float], margins: Sequence[float]) -> None:
 
 
 def _path(
-    parts: list[Fold], distances: Sequence[float], margins: Sequence[float]
+    parts: list[AnyFold], distances: Sequence[float], margins: Sequence[float]
 ) -> Iterator[tuple[int, Aim, list[Policy]]]:
     """Yield the policies of all folds, those nearest to behavior first; what cannot be aimed at is left out."""
     for rule in count():
@@ -186,7 +210,7 @@ def _aims(distances: Sequence[float], margins: Sequence[float]) -> Iterator[Aim]
         yield from (Aim(distance, margin) for distance in (*distances[-1:], 1.0))
 
 
-def _learned(part: Fold, aim: Aim) -> tuple[Fold, Policy | None]:
+def _learned(part: AnyFold, aim: Aim) -> tuple[AnyFold, Policy | None]:
     """Return the fold with all that it found, and the policy that it was asked for."""
     return part, part.learned(aim)
 

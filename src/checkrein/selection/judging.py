@@ -1,7 +1,8 @@
 """Judging policies by folds: each by the episodes that it was not learned from, all together as one mixture."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import reduce
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -13,18 +14,17 @@ from checkrein.certification.diagnostics import (
     Check,
     enough_episodes,
     influence_concentration,
+    little_beyond,
     seldom_unsupported,
     zero_variance,
 )
-from checkrein.certification.intervals import johnson_t
+from checkrein.certification.intervals import Interval, johnson_t
 from checkrein.certification.objective import JudgedObjective, judge_objectives
 from checkrein.certification.rare import allow_for_missed
-from checkrein.evaluation.one_step import EpisodeScores
-from checkrein.evaluation.shrinkage import Shrinkage
+from checkrein.evaluation.scores import Exposure, JudgedScores
 from checkrein.policies import MixturePolicy, members_of
 from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
-from checkrein.selection.learning import Fold
 
 METHOD = "one-step"
 DECIDING = 10.0  # the effective sample size that a spread must rest on ...
@@ -46,34 +46,51 @@ class Level(NamedTuple):
         return cls(confidence, look, seed, alpha_spent(1 - confidence, look))
 
 
+class JudgedFold(Protocol):
+    """A part of the episodes, and policies learned from all others."""
+
+    @property
+    def others(self) -> Problem:
+        """The part itself, whose episodes judge."""
+        ...
+
+    @property
+    def behavior_scores(self) -> FloatArray:
+        """(e, 1 + m) what its episodes say of behavior."""
+        ...
+
+    def score(self, policy: Policy) -> JudgedScores:
+        """Let its episodes judge a policy that was learned without them."""
+        ...
+
+
 class Scores(NamedTuple):
     """What all episodes say of policies, one for each fold, that were learned without them."""
 
     policy: MixturePolicy  # draws one of them for each episode
     weights: FloatArray  # (u,) of units: of episodes, or of clusters, which folds hold whole
-    scores: FloatArray  # (u, 1 + m)
-    gains: FloatArray  # (u,) by how much the objective is above behavior's
-    visits: FloatArray  # (S A,)
+    ways: tuple[FloatArray, ...]  # each (u, 1 + m): scores by one or more ways to weigh; a claim must hold by all
+    behavior: FloatArray  # (u,) what they say of behavior's objective
+    exposure: Exposure  # what single rows count for
     unsupported: float
     max_density_ratio: float
 
     @classmethod
-    def of(cls, parts: Sequence[Fold], policies: Sequence[Policy]) -> "Scores":
+    def of(cls, parts: Sequence[JudgedFold], policies: Sequence[Policy]) -> "Scores":
         """Score each fold's policy by the fold's episodes."""
-        scored: list[EpisodeScores] = [
-            part.tables.score(part.others, one) for part, one in zip(parts, policies, strict=True)
-        ]
+        scored = [part.score(one) for part, one in zip(parts, policies, strict=True)]
         judging = [Episodes.of(part.others) for part in parts]
         shares = np.array([episodes.weights.sum() for episodes in judging])
         shares = shares / shares.sum()
-        scores = np.concatenate([log.unit_means(one.scores) for log, one in zip(judging, scored, strict=True)])
+        ways = zip(*(one.ways for one in scored), strict=True)
         weights, behavior = _behavior(parts)
+        exposures = [one.exposure.times(share) for share, one in zip(shares.tolist(), scored, strict=True)]
         return cls(
             _mixed(policies, shares),
             weights,
-            scores,
-            scores[:, 0] - behavior[:, 0],
-            np.asarray(sum(share * one.visits for share, one in zip(shares, scored, strict=True))),
+            tuple(np.concatenate([log.unit_means(one) for log, one in zip(judging, way, strict=True)]) for way in ways),
+            behavior[:, 0],
+            reduce(lambda one, other: one + other, exposures),
             float(shares @ [one.unsupported for one in scored]),
             max(one.max_density_ratio for one in scored),
         )
@@ -81,26 +98,32 @@ class Scores(NamedTuple):
     @property
     def values(self) -> FloatArray:
         """(1 + m,) of the objective and every constraint."""
-        return np.asarray(self.weights @ self.scores / self.weights.sum())
+        return self._mean(self.ways[0])
+
+    def _mean(self, scores: FloatArray) -> FloatArray:
+        return np.asarray(self.weights @ scores / self.weights.sum())
 
     def judge(self, problem: Problem, level: Level) -> Certificate:
         """Hold all constraints against their limits."""
-        values, each = self.values, level.alpha / problem.n_constraints
-        plain = johnson_t((self.scores - values)[:, 1:], values[1:], self.weights, each)
-        shrinkage, limited = Shrinkage.of(problem), slice(1, None)
-        interval = allow_for_missed(plain, shrinkage, self.visits, limited, each)
+        each = level.alpha / problem.n_constraints
+        missed = self.exposure.missed(problem, slice(1, None))
+        plain = self._widest(
+            [johnson_t((way - self._mean(way))[:, 1:], self._mean(way)[1:], self.weights, each) for way in self.ways]
+        )
+        interval = allow_for_missed(plain, missed, each)
         words = f"{self.unsupported:.2%} of the policies' decisions have no evidence where they were learned"
         checks: list[Check] = [enough_episodes(problem), seldom_unsupported(self.unsupported, words)]
         close = problem.limits - interval.estimates < CLEAR * interval.standard_errors
-        alone = close & (shrinkage.missed(self.visits, limited).informed < INFORMED)
+        alone = close & (np.max([one.informed for one in missed], axis=0) < INFORMED)
         if alone.any():
-            checks.append(
-                influence_concentration((self.weights[:, None] * (self.scores - values))[:, 1:][:, alone], DECIDING)
-            )
+            pulls = self.weights[:, None] * (self.ways[0] - self.values)
+            checks.append(influence_concentration(pulls[:, 1:][:, alone], DECIDING))
         checks += zero_variance(
             problem, self.policy, interval, level.alpha, lambda: len(self.weights) / max(self.max_density_ratio, 1.0)
         )
         checks += assumption_checks(problem)
+        finite = problem.dataset.n_states is not None
+        checks += [] if finite else [little_beyond(problem)]
         return certificate_of(
             self.policy,
             problem,
@@ -108,23 +131,39 @@ class Scores(NamedTuple):
             checks,
             plain=plain,
             method=METHOD,
-            guarantee="asymptotic",
+            guarantee="asymptotic" if finite else "heuristic",
             confidence=level.confidence,
             look=level.look,
             seed=level.seed,
         )
 
+    @staticmethod
+    def _widest(found: Sequence[Interval]) -> Interval:
+        """Return the first interval, with the bounds that all of them are within."""
+        lower, upper = np.min([one.lower for one in found], axis=0), np.max([one.upper for one in found], axis=0)
+        return found[0]._replace(lower=lower, upper=upper)
+
 
 def objectives_of(problem: Problem, scored: Sequence[Scores], level: Level) -> list[JudgedObjective]:
     """Hold the objectives of several policies against behavior's; what is said of them holds of all at once."""
-    gains = np.column_stack([one.gains for one in scored])
-    visits = [one.visits for one in scored]
-    rng = np.random.default_rng(np.random.SeedSequence(level.seed, spawn_key=(2,)))
-    estimates = np.array([one.values[0] for one in scored])
-    return judge_objectives(problem, gains, estimates, scored[0].weights, visits, alpha=level.alpha, rng=rng)
+    found: list[list[JudgedObjective]] = []
+    for way in range(len(scored[0].ways)):
+        rng = np.random.default_rng(np.random.SeedSequence(level.seed, spawn_key=(2,)))
+        gains = np.column_stack([one.ways[way][:, 0] - one.behavior for one in scored])
+        estimates = np.array([one.weights @ one.ways[way][:, 0] / one.weights.sum() for one in scored])
+        missed = [one.exposure.missed(problem, slice(1)) for one in scored]
+        weights = scored[0].weights
+        found.append(judge_objectives(problem, gains, estimates, weights, missed, alpha=level.alpha, rng=rng))
+    return [_by_all(ways) for ways in zip(*found, strict=True)]
 
 
-def breaks_a_limit(problem: Problem, parts: Sequence[Fold], level: Level) -> bool:
+def _by_all(ways: Sequence[JudgedObjective]) -> JudgedObjective:
+    """Return the first, with the bounds that all ways to weigh are within."""
+    lower, upper = min(one.lower for one in ways), max(one.upper for one in ways)
+    return ways[0].within(lower, upper)
+
+
+def breaks_a_limit(problem: Problem, parts: Sequence[JudgedFold], level: Level) -> bool:
     """Say whether behavior itself is shown to break a limit."""
     weights, behavior = _behavior(parts)
     scores = behavior[:, 1:]
@@ -133,7 +172,7 @@ def breaks_a_limit(problem: Problem, parts: Sequence[Fold], level: Level) -> boo
     return bool((interval.lower > problem.limits).any())
 
 
-def _behavior(parts: Sequence[Fold]) -> tuple[FloatArray, FloatArray]:
+def _behavior(parts: Sequence[JudgedFold]) -> tuple[FloatArray, FloatArray]:
     """Return the weights (u,) of all folds' units, and what they say (u, 1 + m) of behavior."""
     judging = [Episodes.of(part.others) for part in parts]
     scores = [log.unit_means(part.behavior_scores) for log, part in zip(judging, parts, strict=True)]

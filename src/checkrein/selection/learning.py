@@ -18,6 +18,7 @@ from checkrein.costs import KLDivergence
 from checkrein.evaluation import FQE
 from checkrein.evaluation.estimate import standard_errors
 from checkrein.evaluation.one_step import TabularNuisances
+from checkrein.evaluation.scores import JudgedScores, PairVisits
 from checkrein.evaluation.shrinkage import Shrinkage
 from checkrein.functions import Tabular
 from checkrein.game import Round, Solution, Status, solve
@@ -140,6 +141,11 @@ class Fold:
         farthest = self.errors.get(1.0)
         solution = self._solve(aim.margin * (errors if farthest is None else np.maximum(errors, farthest)), most)
         return None if solution is None else solution.policy
+
+    def score(self, policy: Policy) -> JudgedScores:
+        """Let the fold's own episodes judge."""
+        found = self.tables.score(self.others, policy)
+        return JudgedScores((found.scores,), PairVisits(found.visits), found.unsupported, found.max_density_ratio)
 
     def _solve(self, margins: FloatArray, divergence: float) -> Solution | None:
         """Learn with margins (m,) under the limits; None where these cannot be met."""

@@ -151,7 +151,7 @@ def _missed(problem: Problem, policy: Policy, method: Method, errors: FloatArray
     if visits is None:
         return nothing
     plain = Interval(nothing, errors, nothing, nothing)
-    return allow_for_missed(plain, Shrinkage.of(problem), visits, slice(1, None), alpha).upper
+    return allow_for_missed(plain, Shrinkage.of(problem).both(visits, slice(1, None)), alpha).upper
 
 
 def _rank(trial: _Trial) -> tuple[float, float]:
