@@ -3,7 +3,7 @@ import pytest
 
 from checkrein import AtLeast, AtMost, Dataset, Problem
 from checkrein.evaluation.event_rates import Rows, posterior
-from checkrein.evaluation.shrinkage import Shrinkage
+from checkrein.evaluation.shrinkage import Shrinkage, leading
 
 
 def one_step(rates, counts, seed, cost=1.0):
@@ -182,3 +182,11 @@ def test_a_log_that_never_says_what_follows_has_nothing_rare():
         n_actions=2,
     )
     assert (Shrinkage.of(problem_of(cut_off)).shift == 0).all()
+
+
+def test_one_pair_that_a_policy_leans_on_leads_and_many_that_tell_nothing_do_not_outweigh_it():
+    counts = np.array([200.0, *np.full(40, 2000.0)])
+    weights = np.array([1 / 200, *np.full(40, 0.5 / 2000)])
+    assert leading(weights, counts) == pytest.approx(1 / 200, rel=0.02)
+    assert leading(np.full(5, 0.3), counts[:5]) == pytest.approx(0.3)
+    assert leading(np.zeros(0), np.zeros(0)) == 0

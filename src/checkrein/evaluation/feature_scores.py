@@ -104,7 +104,7 @@ def _scored(
     squared = relative[:, None] ** 2
     sides = [np.maximum(side, 0.0) for side in (td_error, -td_error)]
     errors = np.stack([[(squared * side**power).sum(axis=0) for side in sides] for power in (2, 3)])
-    exposure = RowWeights(float((relative**2).sum()), float((np.abs(relative) ** 3).sum()), errors)
+    exposure = RowWeights(float((relative**4).sum()), float((np.abs(relative) ** 5).sum()), errors)
     return FeatureScores(np.asarray(scores), exposure)
 
 

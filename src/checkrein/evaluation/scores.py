@@ -47,26 +47,23 @@ class PairVisits:
 
 @dataclass(frozen=True, eq=False)
 class RowWeights:
-    """Of features: sums of powers of what rows weigh, and how far their TD errors lie on either side of zero."""
+    """Of features: sums of powers of what rows weigh (`leading`), and how far their TD errors lie from zero."""
 
-    squares: float  # sum over rows of weight^2
-    cubes: float  # sum over rows of |weight|^3
+    fourth: float  # sum over rows of weight^4
+    fifth: float  # sum over rows of |weight|^5
     errors: FloatArray  # (2, 2, k) sums of weight^2 times squared, then cubed TD errors, above and below zero
 
     def times(self, share: float) -> "RowWeights":
         """Return it for rows that all weigh so much of what they do."""
-        return RowWeights(share**2 * self.squares, share**3 * self.cubes, share**2 * self.errors)
+        return RowWeights(share**4 * self.fourth, share**5 * self.fifth, share**2 * self.errors)
 
     def __add__(self, other: "RowWeights") -> "RowWeights":
-        return RowWeights(self.squares + other.squares, self.cubes + other.cubes, self.errors + other.errors)
+        return RowWeights(self.fourth + other.fourth, self.fifth + other.fifth, self.errors + other.errors)
 
     def missed(self, problem: Problem, values: slice) -> Sequence[Missed]:
-        """Return what one event more would come to (Fay & Feuer 1997): a row's weight, times how far TD errors lie.
-
-        Both are averaged as they enter the variance.
-        """
+        """Return what one event more would come to (Fay & Feuer 1997): a leading weight times how far errors lie."""
         del problem
-        weight = self.cubes / self.squares if self.squares > 0 else 0.0
+        weight = self.fifth / self.fourth if self.fourth > 0 else 0.0
         squares, cubes = self.errors
         apart = np.divide(cubes, squares, out=np.zeros_like(cubes), where=squares > 0).sum(axis=0)
         return (Missed.one_more(weight * apart[values]),)

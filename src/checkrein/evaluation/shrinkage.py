@@ -82,13 +82,19 @@ class Shrinkage:
     def one_more(self, visits: FloatArray, values: slice = slice(None)) -> Missed:
         """Return what one event more would come to, for a policy that comes to pairs (S A,) so often.
 
-        Each of a pair's rows weighs visits / count. Weights and sizes are averaged as they enter the variance, so that
+        Each of a pair's rows weighs visits / count. Sizes are averaged as they enter the variance, and weights so that
         one pair which was seldom logged, and which the policy leans on, is not outweighed by many that tell nothing.
         """
         seen = (self.counts > 0) & (visits > 0)
-        weights, variances = visits[seen] / self.counts[seen], visits[seen] ** 2 / self.counts[seen]
-        weight = float(weights @ variances / variances.sum()) if seen.any() else 0.0
+        weight = leading(visits[seen] / self.counts[seen], self.counts[seen])
         return Missed.one_more(weight * self.sizes[values])
+
+
+def leading(weights: FloatArray, counts: FloatArray) -> float:
+    """Return about the largest of weights, each of so many rows: their mean, by its fourth power (0 of none)."""
+    powers = counts * weights**4
+    total = powers.sum()
+    return float(weights @ powers / total) if total > 0 else 0.0
 
 
 def _missed(levels: tuple[Level, ...], visits: FloatArray) -> tuple[float, float, float, float]:
