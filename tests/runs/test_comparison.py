@@ -7,9 +7,9 @@ import pytest
 
 from checkrein import FQE, AtMost, KLDivergence, Problem, Switching, Tabular, TabularPolicy
 from checkrein.base.errors import ProblemError
+from checkrein.evaluation.behavior_value import behavior_of
 from checkrein.policies import behavior_policy
 from checkrein.runs.comparison import judge
-from checkrein.runs.prepare import behavior_of
 from contracts.worlds import BEHAVIOR, DISCOUNT, MDP, census
 from problems import random_log
 

@@ -142,10 +142,15 @@ def followed_by(problem: Problem, policy: Policy, evidence: ActionMask) -> Calla
 def value_at_start(problem: Problem, policy: Policy, q: QFunction, evidence: ActionMask) -> Values:
     """Average Q(x, policy(x)) over the logged initial states (Algorithm 3 of the paper, output)."""
     states, weights = problem.transitions.initial_states, problem.transitions.initial_weights
-    start = Supported.of(policy, states, evidence, problem.transitions.n_actions)
-    values = np.einsum("na,nak->nk", start.probabilities, q(states)) + start.at_worst(problem, policy, states)
-    mean = weights @ values / weights.sum()
+    mean = weights @ state_values(problem, policy, q, evidence, states) / weights.sum()
     return Values(float(mean[0]), mean[1:])
+
+
+def state_values(problem: Problem, policy: Policy, q: QFunction, evidence: ActionMask, states: Array) -> FloatArray:
+    """(n, 1 + m) Q(x, policy(x)), within what costs and the horizon allow; without evidence, at its worst."""
+    followed = Supported.of(policy, states, evidence, problem.transitions.n_actions)
+    values = np.einsum("na,nak->nk", followed.probabilities, q(states)) + followed.at_worst(problem, policy, states)
+    return np.clip(values, *problem.value_range(policy))
 
 
 def evaluate_members(problem: Problem, policy: Policy, evidence: ActionMask, fit: QEvaluation) -> Values:

@@ -7,11 +7,13 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from checkrein.base.arrays import FloatArray
+from checkrein.certification.bounds import Method
 from checkrein.certification.intervals import Interval, bootstrap_t
 from checkrein.certification.rare import allow_for_missed, visits_of
+from checkrein.evaluation.behavior_value import behavior_value, logged_to_the_end
+from checkrein.evaluation.fqe import nuisance
 from checkrein.evaluation.refits import draws
 from checkrein.evaluation.shrinkage import Missed, Shrinkage
-from checkrein.evaluation.starts import Starts
 from checkrein.policies import behavior_policy
 from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
@@ -106,11 +108,28 @@ def judge_objectives(
 
 
 def _behavior(problem: Problem, method: ByEpisode, rng: np.random.Generator) -> tuple[float, FloatArray]:
-    """Return behavior's objective and what each episode (e,) adds to it: logged sums, if nothing was cut off."""
-    episodes = Episodes.of(problem)
-    if episodes.ended.all() and Starts(problem, episodes).own and 0 not in problem.policy_costs:
-        sums = episodes.sums(episodes.factors * episodes.row_costs[:, 0])
-        mean = float(episodes.mean(sums))
-        return mean, sums - mean
-    values, influence = method.by_episode(problem, behavior_policy(problem.transitions), rng)
-    return float(values[0]), influence[:, 0]
+    """Return behavior's objective and what each episode (e,) adds to it."""
+    scores = _logged(problem, method, rng)
+    if scores is None:
+        values, influence = method.by_episode(problem, behavior_policy(problem.transitions), rng)
+        return float(values[0]), influence[:, 0]
+    mean = float(Episodes.of(problem).mean(scores))
+    return mean, scores - mean
+
+
+def _logged(problem: Problem, method: ByEpisode, rng: np.random.Generator) -> FloatArray | None:
+    """(e,) logged sums; over features, where episodes were cut off, with what follows, by no support rule.
+
+    None where a method speaks for itself: tables have evidence of all that behavior does, and sums that stop where
+    episodes were cut off are compared with such sums.
+    """
+    log, starts = Episodes.of(problem), problem.dataset.own_starts
+    if logged_to_the_end(log) and 0 not in problem.policy_costs:
+        return log.sums(log.factors * log.row_costs[:, 0])
+    if problem.dataset.n_states is not None or not starts or not isinstance(method, Method):
+        return None
+    assumed = method.assumptions(problem)
+    if assumed.stops_at_cut_off:
+        return None
+    found = behavior_value(problem, nuisance(assumed.functions), rng=rng).scores
+    return None if found is None else found[:, 0]

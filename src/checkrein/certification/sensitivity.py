@@ -15,11 +15,11 @@ from checkrein.certification.intervals import johnson_t
 from checkrein.certification.rare import allow_for_missed
 from checkrein.certification.survival import LARGEST, Sensitivity, Survival
 from checkrein.data.dataset import Dataset
+from checkrein.evaluation.behavior_value import logged_to_the_end
 from checkrein.evaluation.confounded_decisions import ConfoundedDecisions
 from checkrein.evaluation.confounding import Confounded, ConfoundedTables, Worst
 from checkrein.evaluation.refits import Refits
 from checkrein.evaluation.shrinkage import Shrinkage
-from checkrein.evaluation.starts import Starts
 from checkrein.functions import Tabular
 from checkrein.policies import behavior_policy, members_of
 from checkrein.problem import AtMost, Episodes, Problem
@@ -161,7 +161,7 @@ class _Bounds:
     def _behavior(self) -> FloatArray:
         """(e,) what each episode adds to behavior's objective: what was done was seen, hidden factor or not."""
         log, problem = self.log, self.problem
-        if log.ended.all() and Starts(problem, log).own and 0 not in problem.policy_costs:
+        if logged_to_the_end(log) and 0 not in problem.policy_costs:
             sums = log.sums(log.factors * log.row_costs[:, 0])
             return np.asarray(sums - log.mean(sums))
         return Refits.of(problem, behavior_policy(problem.transitions), Tabular()).point()[1][:, 0]

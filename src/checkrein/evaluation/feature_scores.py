@@ -6,7 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from checkrein.base.arrays import FloatArray, IntArray
+from checkrein.base.arrays import FloatArray
+from checkrein.evaluation import behavior_value
+from checkrein.evaluation.behavior_value import CutOff
 from checkrein.evaluation.feature_one_step import (
     LAG,
     FeatureNuisances,
@@ -56,24 +58,15 @@ def score(
 
 def behavior_scores(nuisances: FeatureNuisances, rows: FeatureRows) -> FloatArray:
     """(e, k) what episodes say of who wrote them: their own sums; where cut off, what follows by nuisances."""
-    log = rows.log
     followed = nuisances.follow(nuisances.behavior)
-    sums = log.sums((log.factors * rows.known)[:, None] * log.costs(nuisances.behavior))
-    if log.ended.all():
-        return np.asarray(sums)
-    last = log.last
-    at = np.where(log.next_observed[last], rows.following[last], last)
-    onward = np.where(log.next_observed[last], log.discount, 1.0) * log.factors[last] * ~log.ended
-    values = _values(nuisances, rows, followed, at)
-    return np.asarray(sums + onward[:, None] * values)
 
+    def following(cut: CutOff) -> FloatArray:
+        at = np.where(cut.beyond, rows.following[cut.rows], cut.rows)
+        part = replace(rows, features=rows.features[at], states=rows.states[at])
+        chances = probabilities_at(followed.policy, part, nuisances.features)
+        return np.clip(expected(part.features, chances, followed.weights), *nuisances.value_range(followed.policy))
 
-def _values(nuisances: FeatureNuisances, rows: FeatureRows, followed: Followed, at: IntArray) -> FloatArray:
-    """(n, k) values at places of the mapped states, within what costs allow."""
-    part = replace(rows, features=rows.features[at], states=rows.states[at])
-    chances = probabilities_at(followed.policy, part, nuisances.features)
-    low, high = nuisances.value_range(followed.policy)
-    return np.clip(expected(part.features, chances, followed.weights), low, high)
+    return behavior_value.behavior_scores(rows.log, rows.log.costs(nuisances.behavior), following)
 
 
 def _scored(

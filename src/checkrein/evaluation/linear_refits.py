@@ -34,6 +34,7 @@ class LinearRefit:
         begun = np.asarray(functions.features(self.starts.states), dtype=np.float64)
         self.start = _spread_out(begun, begin.probabilities) / self.scale
         self.unsupported = begin.beside_fit(problem, policy, self.starts.states)  # (starts, k)
+        self.allowed = problem.value_range(policy)
         self.ridge = np.diag(functions.ridge / self.scale**2)
         self.begins, self.episode = episodes.begins, episodes.episode
         d = self.rows.shape[1]
@@ -57,7 +58,7 @@ class LinearRefit:
             raise DivergenceError(
                 "the equations of this policy's value have no unique solution with these features: raise the ridge"
             ) from None
-        at_start = np.einsum("sd,bdk->bsk", self.start, solved) + self.unsupported
+        at_start = np.clip(np.einsum("sd,bdk->bsk", self.start, solved) + self.unsupported, *self.allowed)
         value = self.starts.mean(at_start, weights)
         influence = np.empty((len(weights), weights.shape[1], self.k))
         ratio = dual @ self.rows.T * total  # (B, n)

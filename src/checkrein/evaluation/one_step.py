@@ -19,6 +19,7 @@ from scipy import sparse
 
 from checkrein.base.arrays import BoolArray, FloatArray, IntArray
 from checkrein.base.errors import ArgumentError
+from checkrein.evaluation.behavior_value import behavior_scores
 from checkrein.evaluation.starts import Starts
 from checkrein.policies import Support, Supported, TabularPolicy, members_of, probabilities_of
 from checkrein.problem import Episodes, Problem
@@ -109,11 +110,8 @@ class TabularNuisances:
         tables = replace(self, evidence=counts > 0)  # what behavior does has evidence
         if not Starts(problem, log).own:
             return tables.score(problem, behavior).scores
-        values, last = _Member(tables, behavior).values, log.last
-        sums = log.sums(log.factors[:, None] * log.costs(behavior) * _known(log)[:, None])
-        onward = np.where(log.next_observed[last], log.discount, 1.0) * log.factors[last] * ~log.ended
-        at = np.where(log.next_observed[last], log.next_states[last], log.states[last])
-        return np.asarray(sums + onward[:, None] * values[at])
+        values = _Member(tables, behavior).values
+        return behavior_scores(log, log.costs(behavior), lambda cut: cut.values(lambda states: values[states]))
 
 
 class PairCosts(NamedTuple):

@@ -85,12 +85,17 @@ class Problem(Question):
         return self._row_worst
 
     def value_range(self, policy: Policy | None = None) -> tuple[FloatArray, FloatArray]:
-        """(1 + m,) the least and the largest value that the logged costs allow any state; at discount 1, any value."""
+        """(1 + m,) the least and the largest value that the logged costs and the horizon allow any state.
+
+        At discount 1 the horizon is the longest logged episode. In finite states there is none then: tables may chain
+        logged moves into an episode that is longer than any.
+        """
         low, high = (self._row_step_range if policy is None or not self.policy_costs else self._step_range(policy)).T
         low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
-        if self.discount == 1:
+        if self.discount == 1 and self.dataset.n_states is not None:
             return frozen(np.where(low < 0, -np.inf, low)), frozen(np.where(high > 0, np.inf, high))
-        return frozen(low / (1 - self.discount)), frozen(np.maximum(high / (1 - self.discount), self.worst(policy)))
+        steps = self._horizon()
+        return frozen(low * steps), frozen(np.maximum(high * steps, self.worst(policy)))
 
     @cached_property
     def spread(self) -> FloatArray:

@@ -9,20 +9,19 @@ import numpy as np
 from checkrein.base.arrays import FloatArray
 from checkrein.base.errors import DataError
 from checkrein.costs import StateActionCost
-from checkrein.costs.references import BEHAVIOR, reference_of
 from checkrein.data.copies import Copies
 from checkrein.data.dataset import Dataset
 from checkrein.data.identity import EpisodeKeys
 from checkrein.data.split import split_episodes
+from checkrein.evaluation.behavior_value import behavior_value
 from checkrein.logs.card import DataCard
 from checkrein.logs.inspection import data_card
 from checkrein.logs.table import Reading
-from checkrein.policies import behavior_policy
-from checkrein.problem import AtLeast, AtMost, Problem, Values
+from checkrein.problem import AtLeast, AtMost, Problem
 from checkrein.problem.goals import Goal, Unit
-from checkrein.protocols import Cost, Policy
+from checkrein.protocols import Cost
 from checkrein.runs.players import evaluator_of, functions_of
-from checkrein.runs.problem_file import Learn, ProblemFile, read_problem_file
+from checkrein.runs.problem_file import ProblemFile, read_problem_file
 from checkrein.runs.reading import cost_of, folder_of, objective_of, read
 
 
@@ -95,8 +94,11 @@ def _constraints(
     free = [AtMost(cost_of(c, known), 0.0, name=c.name) for c in file.constraint]
     logged = Problem(learning, objective=objective, constraints=free, discount=file.learn.discount)
     relative = any(c.share_of_behavior is not None for c in file.constraint)
-    behavior = _behavior(file.learn, logged).constraints if relative else np.zeros(len(free))
-    return constraints_of(file, behavior, logged.constraints)
+    if not relative:
+        return constraints_of(file, np.zeros(len(free)), logged.constraints)
+    rng = np.random.default_rng(file.learn.seed)
+    behavior = behavior_value(logged, evaluator_of(functions_of(file.learn)), rng=rng).values
+    return constraints_of(file, behavior.constraints, logged.constraints)
 
 
 def constraints_of(
@@ -115,23 +117,6 @@ def constraints_of(
         constraints.append(kind(stated.cost, value, name=limit.name, range=limit.ends or stated.range))
         goals.append(Goal.of(constraints[-1], Unit(limit.unit), None if share is None else str(limit.given)))
     return tuple(constraints), tuple(goals)
-
-
-def _behavior(learn: Learn, problem: Problem) -> Values:
-    """Value the logged decisions like any other policy: their estimated probabilities, by the same evaluator.
-
-    A plain mean of the logged sums stops where episodes were cut off, which policies do not.
-    """
-    return evaluator_of(functions_of(learn))(problem, behavior_of(problem), rng=np.random.default_rng(learn.seed))
-
-
-def behavior_of(problem: Problem) -> Policy:
-    """Return who wrote the log, over a problem's states: what only cut-off rows begin in, or only another past, too.
-
-    So its divergence from "behavior", which all rows and the log's own states estimate, is finite.
-    """
-    finite = problem.dataset.n_states is not None
-    return behavior_policy(problem.transitions, never_left=reference_of(BEHAVIOR, problem.dataset) if finite else None)
 
 
 def _leaks(file: ProblemFile) -> list[str]:
