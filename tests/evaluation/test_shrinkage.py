@@ -187,6 +187,7 @@ def test_a_log_that_never_says_what_follows_has_nothing_rare():
 def test_one_pair_that_a_policy_leans_on_leads_and_many_that_tell_nothing_do_not_outweigh_it():
     counts = np.array([200.0, *np.full(40, 2000.0)])
     weights = np.array([1 / 200, *np.full(40, 0.5 / 2000)])
-    assert leading(weights, counts) == pytest.approx(1 / 200, rel=0.02)
-    assert leading(np.full(5, 0.3), counts[:5]) == pytest.approx(0.3)
-    assert leading(np.zeros(0), np.zeros(0)) == 0
+    assert leading(weights, counts, power=4) == pytest.approx(1 / 200, rel=0.02)
+    assert leading(weights, counts, power=2) < 0.7 / 200
+    assert leading(np.full(5, 0.3), counts[:5], power=2) == pytest.approx(0.3)
+    assert leading(np.zeros(0), np.zeros(0), power=4) == 0

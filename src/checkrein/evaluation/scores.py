@@ -42,7 +42,7 @@ class PairVisits:
 
     def missed(self, problem: Problem, values: slice) -> Sequence[Missed]:
         """Return what pairs may have missed, if they are alike and if they are not."""
-        return Shrinkage.of(problem).both(self.visits, values)
+        return Shrinkage.of(problem).both(self.visits, values, chosen=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -70,29 +70,32 @@ class Shrinkage:
                 found[:, i] += step * (rates.weights @ rates.shift)
         return found
 
-    def both(self, visits: FloatArray, values: slice = slice(None)) -> tuple[Missed, Missed]:
-        """Return what may have been missed, if pairs are alike, and if they are not."""
-        return self.missed(visits, values), self.one_more(visits, values)
+    def both(self, visits: FloatArray, values: slice = slice(None), *, chosen: bool = False) -> tuple[Missed, Missed]:
+        """Return what may have been missed, if pairs are alike, and if they are not; chosen: as in `one_more`."""
+        return self.missed(visits, values), self.one_more(visits, values, chosen=chosen)
 
     def missed(self, visits: FloatArray, values: slice = slice(None)) -> Missed:
         """Return what may have been missed of a policy that comes to pairs (S A,) so often."""
         found = np.array([_missed(levels, visits) for levels in self.levels[values]])
         return Missed(*found.reshape(-1, len(Missed._fields)).T)
 
-    def one_more(self, visits: FloatArray, values: slice = slice(None)) -> Missed:
+    def one_more(self, visits: FloatArray, values: slice = slice(None), *, chosen: bool = False) -> Missed:
         """Return what one event more would come to, for a policy that comes to pairs (S A,) so often.
 
-        Each of a pair's rows weighs visits / count. Sizes are averaged as they enter the variance, and weights so that
+        Each of a pair's rows weighs visits / count. Weights and sizes are averaged as they enter the variance, so that
         one pair which was seldom logged, and which the policy leans on, is not outweighed by many that tell nothing.
+
+        chosen: whether the policy was learned from this very log: then it leans on pairs that were lucky in it, and the
+            largest weights count for nearly all
         """
         seen = (self.counts > 0) & (visits > 0)
-        weight = leading(visits[seen] / self.counts[seen], self.counts[seen])
+        weight = leading(visits[seen] / self.counts[seen], self.counts[seen], power=4 if chosen else 2)
         return Missed.one_more(weight * self.sizes[values])
 
 
-def leading(weights: FloatArray, counts: FloatArray) -> float:
-    """Return about the largest of weights, each of so many rows: their mean, by its fourth power (0 of none)."""
-    powers = counts * weights**4
+def leading(weights: FloatArray, counts: FloatArray, *, power: int) -> float:
+    """Return the mean of weights, each of so many rows, by a power of themselves: the higher, the larger (0 of none)."""
+    powers = counts * weights**power
     total = powers.sum()
     return float(weights @ powers / total) if total > 0 else 0.0
 
