@@ -94,7 +94,7 @@ class Shrinkage:
 
 
 def leading(weights: FloatArray, counts: FloatArray, *, power: int) -> float:
-    """Return the mean of weights, each of so many rows, by a power of themselves: the higher, the larger (0 of none)."""
+    """Return the mean of weights, each of so many rows, by a power of themselves: the higher, the larger."""
     powers = counts * weights**power
     total = powers.sum()
     return float(weights @ powers / total) if total > 0 else 0.0
