@@ -28,11 +28,11 @@ from resumable import finished, options
 SIZES = (500, 2000)
 SURE = 2.0  # standard errors of rollouts
 
-True_ = dict[str, tuple[float, float]]
+Truth = dict[str, tuple[float, float]]
 
 
 @cache
-def known(name: str) -> tuple[True_, True_]:
+def known(name: str) -> tuple[Truth, Truth]:
     """Return the truth about behavior, and about the tuned rule."""
     world = WORLDS[name]
     return truth(world, None, seed=1), truth(world, tuned(world), seed=1)
@@ -74,7 +74,7 @@ def over(sign: float, value: tuple[float, float], limit: float) -> bool:
     return bool(sign * (value[0] - limit) > SURE * value[1])
 
 
-def bounds_of(found: True_, certificate: Any) -> list[bool]:
+def bounds_of(found: Truth, certificate: Any) -> list[bool]:
     """Return of each bound whether the truth is on its right side."""
     sides = []
     for constraint in certificate.constraints:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from checkrein import AtMost, Dataset, Problem
+from checkrein.policies import members_of
 
 STEPS = 3
 
@@ -60,6 +61,4 @@ def true_values(policy, *, hidden=0.0, episodes=200_000):
 
 
 def _functions(policy):
-    from checkrein.policies import members_of  # noqa: PLC0415
-
     return [(weight, member.probabilities) for member, weight in members_of(policy)]

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -34,8 +36,6 @@ def test_a_column_that_never_varies_is_no_direction():
     problem = logged(1, 100)
     log = Episodes.of(problem)
     still = np.column_stack([log.states, np.full(len(log.states), 3.0)])
-    from dataclasses import replace  # noqa: PLC0415
-
     wider = replace(log, states=still, next_states=np.column_stack([log.next_states, np.full(len(still), 3.0)]))
     made = learn_features(wider, np.random.default_rng(0), network=False)(still)
     assert np.isfinite(made).all()
@@ -59,7 +59,5 @@ def test_sums_ahead_stop_where_the_episode_does():
 def test_images_are_refused():
     problem = logged(1, 50)
     log = Episodes.of(problem)
-    from dataclasses import replace  # noqa: PLC0415
-
     with pytest.raises(ArgumentError, match=r"states have shape \(2, 2\)"):
         learn_features(replace(log, states=np.zeros((len(log.states), 2, 2))), np.random.default_rng(0))

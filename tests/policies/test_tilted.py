@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from checkrein.functions import Polynomial
 from checkrein.policies import LogisticPolicy, TiltedPolicy, load_policy, save_policy
 from checkrein.policies.logistic import fit_logistic, logistic
 from checkrein.policies.tilted import REACH, tilted
@@ -44,8 +45,6 @@ def test_tilts_fade_where_the_log_is_thin():
 
 
 def test_both_kinds_are_read_back_as_they_were(tmp_path):
-    from checkrein.functions import Polynomial  # noqa: PLC0415
-
     states = RNG.normal(size=(7, 2))
     for policy in (
         LogisticPolicy(Polynomial(1), WEIGHTS),
