@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from checkrein import AtMost, learn_certified, load_policy, save_policy
+from checkrein import AtMost, Support, learn_certified, load_policy, save_policy
 from checkrein.base.errors import ArgumentError
 from checkrein.selection.feature_learning import FeatureFold, state_is_enough
 from checkrein.selection.folds import parts_of
@@ -90,6 +90,11 @@ def test_images_are_refused_with_what_to_do():
     images = replace(log, states=shaped[0], next_states=shaped[1], initial_states=shaped[2])
     with pytest.raises(ArgumentError, match=r"states have shape \(2, 2\)"):
         learn_certified(replace(problem, dataset=images))
+
+
+def test_what_is_for_finite_states_is_refused_and_not_passed_over():
+    with pytest.raises(ArgumentError, match="learn and supports are for finite states"):
+        learn_certified(logged(0, 50), supports=[Support(min_count=3)])
 
 
 @pytest.mark.slow

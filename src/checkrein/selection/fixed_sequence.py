@@ -112,7 +112,7 @@ def learn_certified(
         asked": the limits alone count
     look: as in `certify`; all candidates together are one look
     """
-    _require_sensible(problem, folds, confidence, supports)
+    _require_sensible(problem, folds, confidence, learn, supports)
     if distances is None:
         distances = DISTANCES if problem.dataset.n_states is not None else TILTS
     _require_path(distances, margins)
@@ -164,8 +164,12 @@ def _begun(part: AnyFold) -> AnyFold:
     return part.begun()
 
 
-def _require_sensible(problem: Problem, folds: int, confidence: float, supports: Sequence[Support] | None) -> None:
+def _require_sensible(
+    problem: Problem, folds: int, confidence: float, learn: Learn | None, supports: Sequence[Support] | None
+) -> None:
     require_folds(problem, folds, confidence)
+    if problem.dataset.n_states is None and (learn is not None or supports is not None):
+        raise ArgumentError("learn and supports are for finite states, but these are not: leave them out")
     if problem.dataset.n_states is None and problem.dataset.states.ndim != 2:
         shape = problem.dataset.states.shape[1:]
         raise ArgumentError(
