@@ -29,7 +29,7 @@ def backup_for(problem: Problem, multipliers: FloatArray, support: ActionMask) -
     worst, terms = problem.scalarised_worst(multipliers), problem.priced_penalties(multipliers)
     if not problem.penalty_costs and not problem.known_costs:
         return Greedy(support, worst)
-    permitted, choices = problem.once(("permitted", support), lambda: _permitted(problem, support))
+    permitted, choices = problem.once(("permitted", support), lambda: _permitted(problem, support), any_limits=True)
     charges = _charges(problem, multipliers, permitted)
     if terms:
         return Regularized(permitted, worst, terms, choices=choices, charges=charges)

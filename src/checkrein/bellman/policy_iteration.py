@@ -32,7 +32,9 @@ def policy_iteration(
     """
     next_states = problem.transitions.next_states
     finite = problem.transitions.n_states is not None
-    probes = problem.once("distinct next states", lambda: np.unique(next_states) if finite else next_states)
+    probes = problem.once(
+        "distinct next states", lambda: np.unique(next_states) if finite else next_states, any_limits=True
+    )
     asked, place = once_each(problem)
     if problem.discount == 1:
         require_all_end(problem, support)

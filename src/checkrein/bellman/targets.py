@@ -40,12 +40,15 @@ def design_of(problem: Problem, functions: FunctionClass) -> Design:
     return problem.once(
         ("design", functions),
         lambda: functions.design(rows.states, rows.actions, rows.weights, n_actions=rows.n_actions),
+        any_limits=True,
     )
 
 
 def is_exact(problem: Problem, functions: FunctionClass) -> bool:
     """Say whether fixed points have a closed form in this class; asked once."""
-    return problem.once(("exact", functions), lambda: isinstance(design_of(problem, functions), ExactDesign))
+    return problem.once(
+        ("exact", functions), lambda: isinstance(design_of(problem, functions), ExactDesign), any_limits=True
+    )
 
 
 def dynamics_of(problem: Problem, functions: FunctionClass, who: str) -> Dynamics:
@@ -57,7 +60,7 @@ def dynamics_of(problem: Problem, functions: FunctionClass, who: str) -> Dynamic
         )
     design = cast(ExactDesign, design_of(problem, functions))
     build = lambda: design.dynamics(problem.transitions.next_states, problem.continuation)  # noqa: E731
-    return problem.once(("dynamics", functions), build)
+    return problem.once(("dynamics", functions), build, any_limits=True)
 
 
 def evaluation_targets(problem: Problem, policy: Policy, evidence: ActionMask) -> tuple[FloatArray, Targets]:
@@ -92,7 +95,9 @@ def once_each(problem: Problem) -> tuple[Array, slice | IntArray]:
     rows = problem.transitions
     if rows.n_states is None:
         return rows.next_states, slice(None)
-    return problem.once("distinct next states, by row", lambda: np.unique(rows.next_states, return_inverse=True))
+    return problem.once(
+        "distinct next states, by row", lambda: np.unique(rows.next_states, return_inverse=True), any_limits=True
+    )
 
 
 def evaluate_fixed_point(

@@ -76,7 +76,7 @@ def require_all_end(problem: Problem, support: ActionMask) -> None:
         who = "a policy over the logged transitions"
         require_end(states, actions, next_states, rows.terminals[chosen], n_states=n_states, who=who)
 
-    problem.once(("all policies end", support), check)
+    problem.once(("all policies end", support), check, any_limits=True)
 
 
 def with_ends(problem: Problem, policy: Policy, evidence: ActionMask) -> ActionMask:

@@ -6,8 +6,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from checkrein.base.arrays import FloatArray, frozen
+from checkrein.base.arrays import FloatArray, IntArray, frozen
 from checkrein.base.errors import CheckpointError
+from checkrein.base.growing import Growing
 from checkrein.game.lagrangian import dual_values, upper
 from checkrein.online.master import best_mixture
 from checkrein.problem import Problem, Question, Values
@@ -85,7 +86,7 @@ def rounds(
         (A best response does not depend on the limits; `carry_over` makes what was found for other costs fit.)
     """
     asked = problem.without_objective() if feasibility else problem
-    table = _Table(learner, weighting)
+    table = _Table(learner, weighting, problem.n_constraints)
     state = learner.init(problem.n_constraints)
     policy: Policy | None = None
     index = 0
@@ -113,7 +114,7 @@ def rounds(
 
 def replayed(question: Question, plays: Sequence[Play], *, learner: OnlineLearner[Any]) -> list[Round]:
     """Return where a game would stand after these plays, without playing; the program is solved after the last."""
-    table = _Table(learner, "best")
+    table = _Table(learner, "best", question.n_constraints)
     return [
         table.add(play, play.values.constraints - question.limits, objective=True, solve_program=index == len(plays))
         for index, play in enumerate(plays, start=1)
@@ -123,24 +124,29 @@ def replayed(question: Question, plays: Sequence[Play], *, learner: OnlineLearne
 class _Table:
     """Everything found so far, and what follows from it."""
 
-    def __init__(self, learner: OnlineLearner[Any], weighting: Weighting) -> None:
+    def __init__(self, learner: OnlineLearner[Any], weighting: Weighting, n_constraints: int) -> None:
         self.learner, self.weighting = learner, weighting
         self.plays: list[Play] = []
-        self.objectives: list[float] = []  # as played: zero where only feasibility is asked for
-        self.violations: list[FloatArray] = []
+        self.values = Growing(1 + n_constraints)
+        self.played = Growing(1 + n_constraints)  # objectives as played: zero where only feasibility is asked for
+        self.visited = Growing(n_constraints)
+        self.finite = True
         self.dual_values: FloatArray = np.zeros(0)
         self.distinct: dict[bytes, int] = {}  # equal values are interchangeable: the program sees each once
-        self.program: FloatArray = np.zeros(0)  # its weights
+        self.solved: tuple[IntArray, FloatArray] = (np.zeros(0, np.int64), np.zeros(0))  # its policies and weights
         self.stale = False  # whether there are some that the program has not seen
 
     def add(self, play: Play, violation: FloatArray, *, objective: bool, solve_program: bool) -> Round:
-        """Take in a play; the program is solved where `settle` says so, and always sees all."""
+        """Take in a play; the program is solved where `solve_program` says so, and always sees all."""
+        values = play.values.row
+        objective_played = play.values.objective if objective else 0.0
         self.plays.append(play)
-        self.objectives.append(play.values.objective if objective else 0.0)
-        self.violations.append(violation)
-        objectives, violations = np.array(self.objectives), np.array(self.violations)
-        visited = np.array([p.multipliers for p in self.plays])
-        self.dual_values = dual_values(self.dual_values, objectives, violations, visited)
+        self.values.append(values)
+        self.played.append(np.append(objective_played, violation))
+        self.visited.append(play.multipliers)
+        self.finite &= bool(np.isfinite(self.played.rows[-1]).all())
+        objectives, violations = self.played.rows[:, 0], self.played.rows[:, 1:]
+        self.dual_values = dual_values(self.dual_values, objectives, violations, self.visited.rows)
         if not play.answers:
             self.dual_values[-1] = -np.inf
         worth = {
@@ -149,19 +155,19 @@ class _Table:
         }
         name = min(worth, key=lambda key: worth[key][0])
         top, weights = worth[name]
-        constraints = weights @ np.array([p.values.constraints for p in self.plays])
+        mixture = weights @ self.values.rows
         return Round(
             index=len(self.plays),
             multipliers=play.multipliers,
             policy=play.policy,
             values=play.values,
-            objective=self.objectives[-1],
+            objective=objective_played,
             violation=frozen(violation),
             lower=float(self.dual_values.max()),
             upper=top,
             weighting=name,
             member_weights=frozen(weights),
-            mixture=Values(float(weights @ [p.values.objective for p in self.plays]), frozen(constraints)),
+            mixture=Values(float(mixture[0]), frozen(mixture[1:])),
             played_objective=float(weights @ objectives),
             price=self.plays[int(np.argmax(self.dual_values))].multipliers,
             answers=play.answers,
@@ -175,22 +181,22 @@ class _Table:
         self, objectives: FloatArray, violations: FloatArray, solve_program: bool
     ) -> Iterator[tuple[str, FloatArray]]:
         yield "uniform", np.full(objectives.size, 1.0 / objectives.size)
-        if self.weighting == "best" and np.isfinite(objectives).all() and np.isfinite(violations).all():
+        if self.weighting == "best" and self.finite:
             newest = objectives.size - 1
-            self.program = np.append(self.program, 0.0)
-            self.stale |= (
-                self.distinct.setdefault(np.append(objectives[-1], violations[-1]).tobytes(), newest) == newest
-            )
+            self.stale |= self.distinct.setdefault(self.played.rows[-1].tobytes(), newest) == newest
             if solve_program:
-                self._solve_program(objectives, violations)
-                yield "linear program", self.program
+                yield "linear program", self._program(objectives, violations)
 
-    def _solve_program(self, objectives: FloatArray, violations: FloatArray) -> None:
+    def _program(self, objectives: FloatArray, violations: FloatArray) -> FloatArray:
+        """(t,) the weights of the linear program."""
         if self.stale:
             self.stale = False
-            kept = list(self.distinct.values())
+            kept = np.array(list(self.distinct.values()))
             bounds = np.array([self.learner.worst_multipliers(unit) @ unit for unit in np.eye(violations.shape[1])])
-            self.program[kept] = best_mixture(objectives[kept], violations[kept], bounds).weights
+            self.solved = kept, best_mixture(objectives[kept], violations[kept], bounds).weights
+        weights = np.zeros(objectives.size)
+        weights[self.solved[0]] = self.solved[1]
+        return weights
 
 
 def _generator(seed: int, index: int, slot: int) -> np.random.Generator:

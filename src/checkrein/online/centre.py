@@ -5,6 +5,7 @@ import scipy  # its parts are loaded when first used
 
 from checkrein.base.arrays import FloatArray, frozen
 from checkrein.online.master import EXACT, sizes
+from checkrein.online.simplex import minimise
 
 POINT = 1e-11  # a region of smaller radius, in units of its own size, has nothing left to search
 CENTRED = 1e-8  # Newton decrement, squared, at which the centre is found
@@ -42,17 +43,16 @@ def central_multipliers(
 def _inside(facets: FloatArray, offsets: FloatArray) -> FloatArray | None:
     """Return the centre of the largest ball that fits in, if there is one."""
     radius = np.linalg.norm(facets, axis=1)[:, None]
-    found = scipy.optimize.linprog(
-        np.append(np.zeros(facets.shape[1]), -1.0),
-        A_ub=np.hstack([-facets, radius]),
-        b_ub=offsets,
-        method="highs",
-        options=EXACT,
-    )
-    if not found.success or found.x[-1] <= POINT:
-        return None
-    point: FloatArray = found.x[:-1]
-    return point
+    rows, charge = np.hstack([-facets, radius]), np.append(np.zeros(facets.shape[1]), -1.0)
+    dual = minimise(np.append(offsets, np.zeros(charge.size)), np.hstack([rows.T, -np.eye(charge.size)]), -charge)
+    if dual is not None:
+        inside = dual.y
+    else:
+        found = scipy.optimize.linprog(charge, A_ub=rows, b_ub=offsets, method="highs", options=EXACT)
+        if not found.success:
+            return None
+        inside = found.x
+    return np.asarray(inside[:-1]) if inside[-1] > POINT else None
 
 
 def _centre(facets: FloatArray, offsets: FloatArray, importance: FloatArray, point: FloatArray) -> FloatArray:

@@ -7,6 +7,7 @@ import scipy  # its parts are loaded when first used
 
 from checkrein.base.arrays import FloatArray, frozen
 from checkrein.base.errors import CheckreinError
+from checkrein.online.simplex import minimise
 
 EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 NOISE = 1e-9  # a smaller relative spread is rounding
@@ -38,20 +39,25 @@ def best_mixture(objectives: FloatArray, violations: FloatArray, bounds: FloatAr
     reach = size / bounds / units  # the last variable is the worst violation, in the unit that makes this at most one
     charge = np.append((objectives - least) / size, 1.0 / reach.max())
     excess = np.hstack([violations.T / units[:, None], -(reach / reach.max())[:, None]])
-    found = scipy.optimize.linprog(
-        charge,
-        A_ub=excess,
-        b_ub=np.zeros(m),
-        A_eq=np.append(np.ones(t), 0.0)[None],
-        b_eq=[1.0],
-        method="highs",
-        options=EXACT,
-    )
-    if not found.success:
-        raise CheckreinError(f"the linear program over {t} policies was not solved: {found.message}")
-    weights = np.where(found.x[:-1] > DUST, found.x[:-1], 0.0)
-    prices = np.maximum(-found.ineqlin.marginals, 0.0) * size / units
-    return Mixture(frozen(weights / weights.sum()), frozen(prices), float(found.fun * size + least))
+    shares, marginals = _solved(charge, excess)
+    weights = np.where(shares[:-1] > DUST, shares[:-1], 0.0)
+    prices = np.maximum(-marginals, 0.0) * size / units
+    return Mixture(frozen(weights / weights.sum()), frozen(prices), float(charge @ shares * size + least))
+
+
+def _solved(charge: FloatArray, excess: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the least charge @ x over {excess @ x <= 0, x >= 0}, all but the last x summing to one; and marginals."""
+    m, n = excess.shape
+    one = np.append(np.ones(n - 1), 0.0)
+    rows = np.block([[excess, np.eye(m)], [one[None], np.zeros((1, m))]])
+    found = minimise(np.append(charge, np.zeros(m)), rows, np.append(np.zeros(m), 1.0))
+    if found is not None:
+        return found.x[:n], found.y[:m]
+    asked = {"A_ub": excess, "b_ub": np.zeros(m), "A_eq": one[None], "b_eq": [1.0]}
+    solver = scipy.optimize.linprog(charge, **asked, method="highs", options=EXACT)
+    if not solver.success:
+        raise CheckreinError(f"the linear program over {n - 1} policies was not solved: {solver.message}")
+    return np.asarray(solver.x), np.asarray(solver.ineqlin.marginals)
 
 
 def sizes(objectives: FloatArray, violations: FloatArray, bounds: FloatArray) -> tuple[float, FloatArray]:

@@ -50,13 +50,13 @@ class Support:
 
     def of(self, problem: Problem) -> ActionMask:
         """Return the actions with evidence in a problem's transitions (computed once per problem)."""
-        return problem.once(self, lambda: self.fit(problem.transitions))
+        return problem.once(self, lambda: self.fit(problem.transitions), any_limits=True)
 
     def choices(self, problem: Problem) -> ActionMask:
         """Return the actions that a policy may choose: those with evidence, of what leads anywhere."""
         if problem.discount < 1 or problem.transitions.n_states is None:
             return self.of(problem)
-        return problem.once(("choices", self), lambda: self.fit(_leading(problem.transitions)))
+        return problem.once(("choices", self), lambda: self.fit(_leading(problem.transitions)), any_limits=True)
 
     def fit(self, dataset: Dataset) -> ActionMask:
         """Count, or estimate the behavior policy."""

@@ -1,6 +1,7 @@
 """Problem: which cost to minimise, which to keep under their limits, and at what discount."""
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar, cast
@@ -97,9 +98,12 @@ class Problem(Question):
         steps = self._horizon()
         return frozen(low * steps), frozen(np.maximum(high * steps, self.worst(policy)))
 
-    @cached_property
+    @property
     def spread(self) -> FloatArray:
         """(1 + m,) how much the sums of the logged episodes vary; one where they do not, or depend on the policy."""
+        return self.once("spread", self._spread, any_limits=True)
+
+    def _spread(self) -> FloatArray:
         rows = self._with_row_costs
         sums = rows.returns(self.discount)
         varies = sums.std(axis=0) > STILL * np.abs(sums).max(axis=0)  # equal sums differ by rounding
@@ -180,16 +184,30 @@ class Problem(Question):
         """Return the question whether the constraints can be met at all."""
         return replace(self, objective=None)
 
-    def once(self, key: Hashable, build: Callable[[], T]) -> T:
-        """Build something that depends on nothing but this problem and the key, the first time it is asked for."""
+    def with_limits(self, limits: Sequence[float]) -> "Problem":
+        """Return the same question with other limits, in the user's signs; what the log was made into serves both."""
+        _ = self.row_costs, self.continuation, self._row_step_range, self._built_of_log, self._kept
+        found = copy(self)
+        constraints = tuple(replace(c, limit=float(limit)) for c, limit in zip(self.constraints, limits, strict=True))
+        object.__setattr__(found, "constraints", constraints)
+        for of_limits in ("limits", "_built"):
+            found.__dict__.pop(of_limits, None)
+        return found
+
+    def once(self, key: Hashable, build: Callable[[], T], *, any_limits: bool = False) -> T:
+        """Build something that depends on nothing but this problem and the key, the first time it is asked for.
+
+        any_limits: it does not depend on the limits either, so that `with_limits` need not build it again
+        """
         try:
             hash(key)
         except TypeError:  # a frozen value that holds arrays: itself is what it is equal to
             self._kept.append(key)
             key = tuple(map(id, key)) if isinstance(key, tuple) else id(key)
-        if key not in self._built:
-            self._built[key] = build()
-        return cast(T, self._built[key])
+        built = self._built_of_log if any_limits else self._built
+        if key not in built:
+            built[key] = build()
+        return cast(T, built[key])
 
     @cached_property
     def _kept(self) -> list[Hashable]:
@@ -197,6 +215,10 @@ class Problem(Question):
 
     @cached_property
     def _built(self) -> dict[Hashable, Any]:
+        return {}
+
+    @cached_property
+    def _built_of_log(self) -> dict[Hashable, Any]:
         return {}
 
     @cached_property

@@ -26,10 +26,10 @@ from checkrein.online import CuttingPlane
 from checkrein.policies import Support
 from checkrein.problem import AtMost, Episodes, Problem
 from checkrein.protocols import Policy
-from checkrein.selection.folds import tightened
 
 DIVERGENCE = "divergence from behavior"
 ANY = 1e6  # a divergence that no policy has
+FAR = 1.0  # the distance of what may go as far as it likes
 USUAL = 4.0  # standard errors under the limits that a support rule should allow
 
 
@@ -98,7 +98,7 @@ class Fold:
             rule = self.rules[0]
             if self.loosen():
                 meets = rule
-                if self.learned(Aim(1.0, USUAL)) is not None:
+                if self.learned(Aim(FAR, USUAL)) is not None:
                     return self
         if meets is not None:
             self.rules = [meets]
@@ -122,24 +122,28 @@ class Fold:
         self.reach = solution.values[DIVERGENCE]
         self.tables = TabularNuisances.of(self.mine, self.support)
         self.behavior_scores = self.tables.behavior_scores(self.others)  # (e, 1 + m) of the fold's own episodes
-        self.errors: dict[float, FloatArray | None] = {}  # None where no policy meets the limits so near to behavior
+        self.errors: dict[float, FloatArray | None] = {FAR: self._errors(solution.policy)}  # None: too near to behavior
+        self.far: dict[float, Policy | None] = {}  # as far as they like, by margin
         return True
 
     def learned(self, aim: Aim) -> Policy | None:
         """Learn a policy; None where the aim cannot be met.
 
         What keeps near behavior varies less, but looks as much too good where it was learned as what goes far: it aims
-        no less under the limits.
+        no less under the limits. So what cannot be met from afar cannot be met near behavior either.
         """
-        most = ANY if aim.distance >= 1 else aim.distance * self.reach
+        farthest = self.errors[FAR]
+        if aim.margin not in self.far:
+            solution = self._solve(aim.margin * farthest, ANY)
+            self.far[aim.margin] = None if solution is None else solution.policy
+        if aim.distance >= FAR or self.far[aim.margin] is None:
+            return self.far[aim.margin]
+        most = aim.distance * self.reach
         if aim.distance not in self.errors:
             nearest = self._solve(np.zeros(self.mine.n_constraints), most)
             self.errors[aim.distance] = None if nearest is None else self._errors(nearest.policy)
         errors = self.errors[aim.distance]
-        if errors is None:
-            return None
-        farthest = self.errors.get(1.0)
-        solution = self._solve(aim.margin * (errors if farthest is None else np.maximum(errors, farthest)), most)
+        solution = None if errors is None else self._solve(aim.margin * np.maximum(errors, farthest), most)
         return None if solution is None else solution.policy
 
     def score(self, policy: Policy) -> JudgedScores:
@@ -149,8 +153,9 @@ class Fold:
 
     def _solve(self, margins: FloatArray, divergence: float) -> Solution | None:
         """Learn with margins (m,) under the limits; None where these cannot be met."""
-        limits = tightened(self.problem, np.append(margins, 0.0))
-        aimed = replace(self.problem, constraints=(*limits[:-1], replace(limits[-1], limit=divergence)))
+        signs = np.array([c.sign for c in self.mine.constraints])
+        limits = [c.limit for c in self.mine.constraints] - signs * margins
+        aimed = self.problem.with_limits([*limits.tolist(), divergence])
         try:
             solution = self.learn(aimed, self.support, self.rounds)
         except (DivergenceError, EndlessPolicyError) as reason:
