@@ -15,7 +15,17 @@ from checkrein.data.remember import remember, together
 from checkrein.problem.constraints import AtMost
 from checkrein.problem.costs import LoggedCost, cost_of, per_action, per_row, per_step, step_range
 from checkrein.problem.question import Question
-from checkrein.protocols import Cost, DeferredCost, KnownCost, MemoryCost, PenaltyCost, Policy, RowCost, SumBoundedCost
+from checkrein.protocols import (
+    BoundedCost,
+    Cost,
+    DeferredCost,
+    KnownCost,
+    MemoryCost,
+    PenaltyCost,
+    Policy,
+    RowCost,
+    SumBoundedCost,
+)
 
 T = TypeVar("T")
 STILL = 1e-12  # relative size of rounding: less is no variation
@@ -114,7 +124,8 @@ class Problem(Question):
         """(1 + m,) the most that may follow where an action has no evidence; its own step, if known, is not in it."""
         if not self.known_costs:
             return self.worst(policy)
-        after, step = self.worst(policy).copy(), self._step_range(policy)
+        after = self.worst(policy).copy()
+        step = self._row_step_range if policy is None else self._step_range(policy)
         for i in self.known_costs:
             after[i] = min(max(step[i, 1], 0.0) * self._steps_after, max(after[i], 0.0))
         return frozen(after)
@@ -281,19 +292,27 @@ class Problem(Question):
         columns = [zero if name is None else rows.cost(name) for name in self._columns]
         return frozen(self._signs * np.column_stack(columns))
 
-    def _step_range(self, policy: Policy | None) -> FloatArray:
+    def _step_range(self, policy: Policy) -> FloatArray:
         """(1 + m, 2) the least and the largest that a step can cost, signed."""
-        ends = np.zeros((len(self._costs), 2))
-        for i, cost in enumerate(self._costs):
-            if cost is None:
-                continue
-            low, high = step_range(cost, self.dataset, policy)
-            ends[i] = np.sort(self._signs[i] * np.array([low, high]))
+        if not self._undeclared:
+            return self._row_step_range
+        ends = self._row_step_range.copy()
+        for i in self._undeclared:
+            ends[i] = self._signed_range(i, policy)
         return ends
 
     @cached_property
     def _row_step_range(self) -> FloatArray:
-        return self._step_range(None)
+        ends = [np.zeros(2) if cost is None else self._signed_range(i, None) for i, cost in enumerate(self._costs)]
+        return frozen(np.array(ends))
+
+    def _signed_range(self, place: int, policy: Policy | None) -> FloatArray:
+        return np.sort(self._signs[place] * np.array(step_range(cast(Cost, self._costs[place]), self.dataset, policy)))
+
+    @cached_property
+    def _undeclared(self) -> tuple[int, ...]:
+        """The places, among the values, of costs that depend on the policy and declare no range."""
+        return tuple(i for i in self.policy_costs if not isinstance(self._costs[i], BoundedCost))
 
     @cached_property
     def _row_worst(self) -> FloatArray:

@@ -122,8 +122,9 @@ class Fold:
         self.reach = solution.values[DIVERGENCE]
         self.tables = TabularNuisances.of(self.mine, self.support)
         self.behavior_scores = self.tables.behavior_scores(self.others)  # (e, 1 + m) of the fold's own episodes
-        self.errors: dict[float, FloatArray | None] = {FAR: self._errors(solution.policy)}  # None: too near to behavior
+        self.usual = self._errors(solution.policy)
         self.far: dict[float, Policy | None] = {}  # as far as they like, by margin
+        self.near: dict[float, FloatArray | None] = {}  # errors by distance; None: no policy so near meets the limits
         return True
 
     def learned(self, aim: Aim) -> Policy | None:
@@ -132,18 +133,17 @@ class Fold:
         What keeps near behavior varies less, but looks as much too good where it was learned as what goes far: it aims
         no less under the limits. So what cannot be met from afar cannot be met near behavior either.
         """
-        farthest = self.errors[FAR]
         if aim.margin not in self.far:
-            solution = self._solve(aim.margin * farthest, ANY)
+            solution = self._solve(aim.margin * self.usual, ANY)
             self.far[aim.margin] = None if solution is None else solution.policy
         if aim.distance >= FAR or self.far[aim.margin] is None:
             return self.far[aim.margin]
         most = aim.distance * self.reach
-        if aim.distance not in self.errors:
+        if aim.distance not in self.near:
             nearest = self._solve(np.zeros(self.mine.n_constraints), most)
-            self.errors[aim.distance] = None if nearest is None else self._errors(nearest.policy)
-        errors = self.errors[aim.distance]
-        solution = None if errors is None else self._solve(aim.margin * np.maximum(errors, farthest), most)
+            self.near[aim.distance] = None if nearest is None else self._errors(nearest.policy)
+        errors = self.near[aim.distance]
+        solution = None if errors is None else self._solve(aim.margin * np.maximum(errors, self.usual), most)
         return None if solution is None else solution.policy
 
     def score(self, policy: Policy) -> JudgedScores:
