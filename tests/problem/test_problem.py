@@ -111,3 +111,19 @@ def test_sums_that_differ_by_rounding_do_not_vary():
     problem = Problem(same, objective="c", constraints=[AtMost("g0", 1.0)], discount=1.0)
     assert problem.spread[0] == 1
     assert problem.spread[1] == pytest.approx(same.returns(1.0)[:, 1].std())
+
+
+def test_other_limits_share_what_the_log_was_made_into_and_nothing_that_rests_on_limits():
+    problem = problem_of(random_log(0), limits=(0.5, 0.5))
+    at_first = problem.once("of limits", problem.limits.tolist)
+    of_log = problem.once("of the log", object, any_limits=True)
+    other = problem.with_limits([0.2, 0.7])
+    assert [c.limit for c in other.constraints] == [0.2, 0.7]
+    assert other.limits.tolist() == [0.2, 0.7]
+    assert problem.limits.tolist() == [0.5, 0.5]
+    assert other.once("of limits", other.limits.tolist) != at_first
+    assert other.once("of the log", object, any_limits=True) is of_log
+    assert other.transitions is problem.transitions
+    assert other.row_costs is problem.row_costs
+    with pytest.raises(ProblemError):
+        problem.with_limits([np.nan, 0.5])

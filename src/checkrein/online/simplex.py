@@ -1,4 +1,4 @@
-"""Linear programs with few rows, by the simplex method: what a general solver takes to be called solves them ten times.
+"""Linear programs with few rows, by the simplex method: solved several times while a general solver is being called.
 
 A basis is believed only if both sides of the program agree on it, computed anew from the given numbers. Where they do
 not, nothing is returned, and a general solver is to be asked.
@@ -13,7 +13,7 @@ from checkrein.base.arrays import FloatArray, IntArray
 PIVOTS = 40  # for each row: who needs more is circling
 TINY = 1e-11  # relative to the program's own numbers, which should be about one: less is nothing
 EXACT = 1e-10  # how closely both sides must agree
-TRACE = 1e-9
+TRACE = 1e-9  # by which right sides are larger where the basis is sought
 
 
 class Optimum(NamedTuple):
