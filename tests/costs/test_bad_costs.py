@@ -67,7 +67,7 @@ WRONG = {
     "no states": (lambda: EverEntered(set()), "the set of states is empty"),
     "no condition": (lambda: EverEntered(3.5), "the condition is 3.5: give a set of finite states"),
     "no column": (lambda: EverEntered("lactate > 2"), "names 'lactate': the log has c, g0, g1 .its state columns"),
-    "no expression": (lambda: EverEntered("c >>> 2"), "is no cost of the log and no SQL expression"),
+    "no expression": (lambda: EverEntered("c >>> 2"), "is no cost of the log, and is not a SQL expression"),
     "no truth": (lambda: EverEntered("c || 'a'"), "cannot be computed: casting from"),
     "a strange answer": (lambda: EverEntered(lambda _: np.ones(3)), "it must give one truth value for each"),
     "a table of another size": (lambda: StateActionCost(np.zeros((6, 2))), "the log has 6 states and 3 actions"),

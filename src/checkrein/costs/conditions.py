@@ -7,6 +7,7 @@ from polars.exceptions import PolarsError
 from checkrein.base.arrays import Array, BoolArray
 from checkrein.base.errors import ProblemError
 from checkrein.data.dataset import Dataset
+from checkrein.data.expressions import ExpressionError, first_line, shortened, sql_expression
 
 VALUE = "__condition__"
 
@@ -26,10 +27,9 @@ def rows_where(condition: str, dataset: Dataset) -> BoolArray:
 
 def _parsed(condition: str, columns: set[str], dataset: Dataset) -> pl.Expr:
     try:
-        parsed = pl.sql_expr(condition)
-    except (PolarsError, ValueError) as reason:
-        line = str(reason).strip().split("\n")[0]
-        raise ProblemError(f"the condition {condition!r} is no cost of the log and no SQL expression: {line}") from None
+        parsed = sql_expression(condition)
+    except ExpressionError as reason:
+        raise ProblemError(f"the condition {shortened(condition)!r} is no cost of the log, and {reason}") from None
     unknown = [name for name in parsed.meta.root_names() if name not in columns]
     if unknown:
         rest = "" if dataset.encoding is not None else " (its state columns have no names)"
@@ -55,6 +55,5 @@ def _holds(condition: str, parsed: pl.Expr, table: pl.DataFrame) -> BoolArray:
     try:
         found = table.with_columns(parsed.alias(VALUE))[VALUE].cast(pl.Boolean).fill_null(False)
     except PolarsError as reason:
-        line = str(reason).strip().split("\n")[0]
-        raise ProblemError(f"the condition {condition!r} cannot be computed: {line}") from None
+        raise ProblemError(f"the condition {condition!r} cannot be computed: {first_line(reason)}") from None
     return np.array(found, dtype=bool)

@@ -8,6 +8,7 @@ from polars.exceptions import PolarsError
 
 from checkrein.base.arrays import Array, FloatArray, IntArray
 from checkrein.base.errors import DataError
+from checkrein.data.expressions import ExpressionError, first_line, shortened, sql_expression
 from checkrein.logs.sources import ROW, Source
 
 VALUE = "__cost__"  # a constant, too, then has a value in every row
@@ -38,9 +39,9 @@ def expression(source: Source, name: str, cost: str) -> pl.Expr:
     if cost in source.columns:
         return pl.col(cost)
     try:
-        parsed = pl.sql_expr(cost)
-    except (PolarsError, ValueError) as reason:
-        raise DataError(f"cost {name!r}: {cost!r} is not a SQL expression: {_first_line(reason)}") from None
+        parsed = sql_expression(cost)
+    except ExpressionError as reason:
+        raise DataError(f"cost {name!r}: {shortened(cost)!r} {reason}") from None
     known = set(source.columns)
     for root in parsed.meta.root_names():
         if root not in known and root.removeprefix(PREVIOUS) not in known:
@@ -59,7 +60,7 @@ def cost_column(source: Source, table: pl.DataFrame, episode: str, name: str, co
     try:
         values = table.with_columns(shifted).with_columns(parsed.alias(VALUE))[VALUE].alias(name)
     except PolarsError as reason:
-        raise DataError(f"cost {name!r}: {cost!r} cannot be computed: {_first_line(reason)}") from None
+        raise DataError(f"cost {name!r}: {cost!r} cannot be computed: {first_line(reason)}") from None
     return finite_numbers(source, table, values, f"cost {name!r}")
 
 
@@ -75,7 +76,3 @@ def finite_numbers(source: Source, table: pl.DataFrame, values: pl.Series, what:
         shown = "missing" if value is None else repr(value)
         raise DataError(f"{what} is {shown} in {source.place(table[ROW][row])}: it must be a finite number")
     return np.array(numbers)
-
-
-def _first_line(reason: Exception) -> str:
-    return str(reason).strip().split("\n")[0]

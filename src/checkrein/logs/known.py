@@ -11,6 +11,7 @@ from checkrein.base.arrays import Array, FloatArray, IntArray
 from checkrein.base.storage import storable
 from checkrein.costs import StateActionCost
 from checkrein.data.encoding import Encoding
+from checkrein.data.expressions import sql_expression
 from checkrein.logs.costs import VALUE, CostChoice, expression
 from checkrein.logs.sources import Source
 
@@ -88,7 +89,7 @@ class ColumnFunction:
         """(n,)"""  # noqa: D400, D415
         labels = np.array(self.encoding.actions)[actions]
         column = pl.Series(self.action, labels.astype(np.int64) if self.encoding.integer_actions else labels)
-        values = _numbers(self.encoding.decode(states).with_columns(column), pl.sql_expr(self.expression))
+        values = _numbers(self.encoding.decode(states).with_columns(column), sql_expression(self.expression))
         return np.full(len(states), np.nan) if values is None else values
 
 
