@@ -1,5 +1,7 @@
+import io
 import os
 import pickle
+import zipfile
 from dataclasses import dataclass
 
 import numpy as np
@@ -132,3 +134,43 @@ def test_a_class_may_say_what_stands_for_its_fields(tmp_path):
 
     save(Spoken(frozenset({"one", "two"})), tmp_path / "spoken.npz")
     assert load(tmp_path / "spoken.npz").words == {"one", "two"}
+
+
+def archive(path, parts, packed=zipfile.ZIP_STORED):
+    with zipfile.ZipFile(path, "w", packed) as file:
+        for name, content in parts:
+            file.writestr(name, content)
+    return path
+
+
+def declaring(shape, kind="<f8", content=b""):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": kind, "fortran_order": False, "shape": shape})
+    return header.getvalue() + content
+
+
+@pytest.mark.parametrize(
+    ("parts", "packed"),
+    [
+        ([("array0.npy", declaring((10**7,), content=b"\0" * 8 * 10**7))], zipfile.ZIP_DEFLATED),  # 80 MB in 80 kB
+        ([("array0.npy", declaring((10**12,)))], zipfile.ZIP_STORED),
+        ([("array0.npy", declaring((2**62, 2**62)))], zipfile.ZIP_STORED),
+        ([("array0.npy", declaring((-1,)))], zipfile.ZIP_STORED),
+        ([("array0.npy", declaring((1,), "|O", b"\0" * 8))], zipfile.ZIP_STORED),
+        ([("array0.npy", b"")], zipfile.ZIP_STORED),
+        ([("array0.npy", declaring((1,), content=b"\0" * 8))] * 2, zipfile.ZIP_STORED),
+    ],
+    ids=["packed", "huge", "beyond numbers", "negative", "objects", "empty", "twice"],
+)
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_an_archive_is_measured_before_it_is_read(parts, packed, tmp_path, monkeypatch):
+    monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("it was read"))
+    with pytest.raises(StorageError, match="is not a file that checkrein wrote"):
+        load(archive(tmp_path / "policy.npz", parts, packed))
+
+
+def test_a_tree_that_is_too_deep_is_damaged(tmp_path):
+    tree = np.array("[" * 100_000 + "]" * 100_000)
+    np.savez(tmp_path / "deep.npz", allow_pickle=False, **{"tree.json": tree})
+    with pytest.raises(StorageError, match="is damaged"):
+        load(tmp_path / "deep.npz")

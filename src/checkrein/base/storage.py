@@ -5,6 +5,7 @@ Writing is atomic: a temporary file beside the target, flushed to the disk, then
 
 import hashlib
 import json
+import math
 import os
 import tempfile
 import zipfile
@@ -20,6 +21,8 @@ from checkrein.base.errors import StorageError
 
 T = TypeVar("T")
 TREE = "tree.json"
+HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+NOT_OURS = (OSError, ValueError, EOFError, TypeError, AttributeError, MemoryError, NotImplementedError, RuntimeError)
 UNFINISHED = ".tmp"  # what a killed writer leaves behind ends in this
 _REGISTERED: dict[str, type] = {}
 
@@ -69,20 +72,43 @@ def digest(value: object) -> str:
 def load(path: Path) -> Any:
     """Read what `save` wrote; nothing in the file is executed."""
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+        with path.open("rb") as file:
+            _require_measured(file)
+            with np.load(file, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
     except FileNotFoundError:
         raise StorageError(f"{path} does not exist") from None
-    except (OSError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as reason:
+    except (*NOT_OURS, zipfile.BadZipFile) as reason:
         raise StorageError(f"{path} is not a file that checkrein wrote: {reason}") from None
     if TREE not in arrays:
         raise StorageError(f"{path} holds arrays but no {TREE}: it is not a file that checkrein wrote")
     try:
         return _unpack(json.loads(str(arrays.pop(TREE))), arrays)
-    except (KeyError, TypeError, ValueError) as reason:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as reason:
         if isinstance(reason, StorageError):
             raise
         raise StorageError(f"{path} is damaged: {reason}") from None
+
+
+def _require_measured(file: IO[bytes]) -> None:
+    """Raise unless a file holds what its parts declare: nothing is made larger by reading it."""
+    size = file.seek(0, os.SEEK_END)
+    with zipfile.ZipFile(file) as archive:
+        parts = archive.infolist()
+        if sum(part.file_size for part in parts) > size or len({part.filename for part in parts}) < len(parts):
+            raise ValueError("its parts overlap, or are packed")
+        for part in parts:
+            if part.compress_type != zipfile.ZIP_STORED or part.compress_size != part.file_size:
+                raise ValueError(f"{part.filename} is packed")
+            with archive.open(part) as inside:
+                version = np.lib.format.read_magic(inside)
+                if version not in HEADERS:
+                    raise ValueError(f"{part.filename} has version {version}")
+                shape, _, kind = HEADERS[version](inside)
+                declared = math.prod(shape) * kind.itemsize
+                if kind.hasobject or min(shape, default=0) < 0 or inside.tell() + declared != part.file_size:
+                    raise ValueError(f"{part.filename} declares {shape} of {kind} in {part.file_size:,} bytes")
+    file.seek(0)
 
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
