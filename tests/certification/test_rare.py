@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from checkrein import AtMost, Dataset, Problem, TabularPolicy, certify
 from checkrein.certification.bounds import METHODS
 from checkrein.certification.intervals import Interval
 from checkrein.certification.rare import allow_for_missed, visits_of
-from checkrein.evaluation.shrinkage import Shrinkage
+from checkrein.evaluation.shrinkage import Missed, Shrinkage
 
 PAIRS = 40
 
@@ -124,3 +125,14 @@ def test_one_pair_that_was_seldom_logged_is_covered_where_harm_is_common(runs):
         ).upper[0]
         wrong += upper < 0.2
     assert wrong <= {30: 6, 200: 17}[runs]  # at 5 %: more happen in less than 1 % of such tests
+
+
+def test_more_than_luck_can_come_to_is_not_expected_beyond_the_rows():
+    """A prior that is off where the policy goes says so by far more than its own uncertainty."""
+    before = Interval(*np.zeros((4, 1)))._replace(standard_errors=np.array([0.1]))
+    nothing = np.zeros(1)
+    for expected, variance in ((0.001, 0.01), (1.0, 0.01), (1.0, 0.0)):
+        missed = Missed(np.array([expected]), np.array([variance]), nothing, nothing)
+        raised = allow_for_missed(before, [missed], 0.05).upper[0]
+        spread = norm.ppf(0.95) * (np.sqrt(0.01 + variance) - 0.1)
+        assert raised == pytest.approx(min(expected, norm.ppf(0.95) * np.sqrt(variance)) + spread)

@@ -191,3 +191,13 @@ def test_one_pair_that_a_policy_leans_on_leads_and_many_that_tell_nothing_do_not
     assert leading(weights, counts, power=2) < 0.7 / 200
     assert leading(np.full(5, 0.3), counts[:5], power=2) == pytest.approx(0.3)
     assert leading(np.zeros(0), np.zeros(0), power=4) == 0
+
+
+def test_a_cost_that_never_varies_within_a_pair_is_known_from_one_row():
+    """A dose: of 40 actions one costs, which is rare in the log, and certain where it is chosen."""
+    log = one_step(np.zeros((5, 40)), np.full((5, 40), 20), seed=0)
+    dosed = log.with_costs({"c": np.zeros(len(log)), "g": 1.0 * (log.actions == 7)})
+    assert not Shrinkage.of(problem_of(dosed)).shift.any()
+    rng = np.random.default_rng(0)
+    harmed = log.with_costs({"c": np.zeros(len(log)), "g": 1.0 * (rng.random(len(log)) < 1 / 40)})
+    assert Shrinkage.of(problem_of(harmed)).shift[:, 1].any()

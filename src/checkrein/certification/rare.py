@@ -30,13 +30,16 @@ def allow_for_missed(interval: Interval, ways: Sequence[Missed], alpha: float) -
 def _allowing(interval: Interval, missed: Missed, alpha: float) -> tuple[FloatArray, FloatArray]:
     """Return standard errors (k,) and upper bounds (k,) with what may have been missed.
 
-    Its variance joins that of the episodes, and its skewness comes on top (Cornish & Fisher 1938).
+    Its variance joins that of the episodes, and its skewness comes on top (Cornish & Fisher 1938). Episodes that had no
+    part in choosing the policy are as often lucky as not: what is expected beyond them counts up to what so much luck
+    may come to, and the rest says that the policy goes where rates are not those of the prior.
     """
     z = float(scipy.stats.norm.ppf(1 - alpha))
     total = interval.standard_errors**2 + missed.variance
     errors = np.sqrt(total)
     skewness = np.divide(np.maximum(missed.third, 0), total, out=np.zeros_like(total), where=total > 0)
-    beyond = np.maximum(missed.expected, 0) + z * (errors - interval.standard_errors) + (z**2 - 1) / 6 * skewness
+    expected = np.clip(missed.expected, 0, z * np.sqrt(missed.variance))
+    beyond = expected + z * (errors - interval.standard_errors) + (z**2 - 1) / 6 * skewness
     return errors, interval.upper + beyond
 
 

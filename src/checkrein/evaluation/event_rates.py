@@ -33,6 +33,12 @@ class Rows(NamedTuple):
     n_states: int
     n_actions: int
 
+    def means(self, group: IntArray, columns: FloatArray) -> FloatArray:
+        """(n, k) of each row, the mean of columns (n, k) over the rows of its group (n,)."""
+        total = np.bincount(group, self.weights)
+        sums = np.stack([np.bincount(group, self.weights * column) for column in columns.T], axis=1)
+        return np.asarray((sums / np.where(total > 0, total, 1.0)[:, None])[group])
+
 
 class Posterior(NamedTuple):
     """What is believed of each pair's rate, by each of K priors."""
@@ -53,10 +59,13 @@ def posterior(rows: Rows, happens: BoolArray) -> Posterior:
     seen = np.flatnonzero(counts > 0)
     events = np.asarray(np.bincount(rows.pair, rows.weights * happens, size), np.float64)
     n, x, overall = counts[seen], events[seen], float(events.sum() / counts.sum())
-    found = []
+    found: list[tuple[float, FloatArray, float]] = []
+    likeliest = len(STRENGTHS) // 2
     for every in _prior_means(rows, happens, counts, events):
         mean = np.clip(every[seen], 1e-3 * overall, 1 - 1e-3 * (1 - overall))
-        found += [(_log_likelihood(x, n, strength * mean, strength), mean, strength) for strength in STRENGTHS]
+        known = _around_the_likeliest(x, n, mean, likeliest)
+        likeliest = max(known, key=lambda k: known[k])
+        found += [(known[k], mean, STRENGTHS[k]) for k in sorted(known)]
     likelihood = np.array([one[0] for one in found])
     weights = np.exp(likelihood - likelihood.max())
     weights = np.where(weights < LEAST, 0.0, weights)
@@ -122,6 +131,25 @@ def _successor_means(rows: Rows, happens: BoolArray, counts: FloatArray, events:
             h = (explained + m * overall) / (reached + m)
         without = (explained[to] - part + m * overall) / np.maximum(reached[to] - rows_at + m, NOTHING)
         yield np.where(total > 0, np.bincount(at, share * without, counts.size), overall)
+
+
+def _around_the_likeliest(x: FloatArray, n: FloatArray, mean: FloatArray, start: int) -> dict[int, float]:
+    """Return log-likelihoods by strength: from where to start up to the likeliest, and on both sides of it.
+
+    There is one peak; beyond it, nothing is looked at that comes after what counts for nothing.
+    """
+    known: dict[int, float] = {}
+
+    def at(k: int) -> float:
+        if k not in known:
+            known[k] = _log_likelihood(x, n, STRENGTHS[k] * mean, STRENGTHS[k])
+        return known[k]
+
+    for step in (1, -1):
+        k = start
+        while 0 <= k < len(STRENGTHS) and at(k) >= max(known.values()) + np.log(LEAST):
+            k += step
+    return known
 
 
 def _log_likelihood(x: FloatArray, n: FloatArray, a: FloatArray, strength: float) -> float:

@@ -123,10 +123,8 @@ def _shrink(problem: Problem) -> Shrinkage:
         weights = weights / _shared(log.unit[log.episode][known], log.episode[known], pair)
     rows = Rows(pair, following, weights, n_states, n_actions)
     costs = log.row_costs[known]
-    td_errors, sizes = (
-        _td_errors(rows, costs, log.continuation[known], log.horizon),
-        np.abs(costs).max(axis=0, initial=0),
-    )
+    sizes = np.abs(costs).max(axis=0, initial=0)
+    td_errors = _td_errors(rows, _uncertain(rows, costs, sizes), log.continuation[known], log.horizon)
     levels = [
         tuple(
             Level(step, posterior(rows, happens)) for happens, step in _rare_levels(td_error, rows.weights, float(size))
@@ -137,6 +135,18 @@ def _shrink(problem: Problem) -> Shrinkage:
     return Shrinkage(tuple(levels), np.asarray(counts, np.float64), _event_sizes(rows, td_errors, sizes))
 
 
+def _uncertain(rows: Rows, costs: FloatArray, sizes: FloatArray) -> FloatArray:
+    """(n, k) costs; of those that never vary within a pair, what their state costs on average.
+
+    One row tells what such a step costs (a dose, a price): only where it leads is left to be missed.
+    """
+    found = costs.copy()
+    own, usual = rows.means(rows.pair, costs), rows.means(rows.pair // rows.n_actions, costs)
+    fixed = np.abs(costs - own).max(axis=0, initial=0) <= NOTHING * sizes
+    found[:, fixed] = usual[:, fixed]
+    return found
+
+
 def _event_sizes(rows: Rows, td_errors: FloatArray, sizes: FloatArray) -> FloatArray:
     """(k,) how far apart TD errors (n, k) above and below the mean of their pair are, as these add to the variance.
 
@@ -144,9 +154,7 @@ def _event_sizes(rows: Rows, td_errors: FloatArray, sizes: FloatArray) -> FloatA
 
     sizes: (k,) of the largest costs
     """
-    counts = np.bincount(rows.pair, rows.weights)
-    sums = np.stack([np.bincount(rows.pair, rows.weights * td_error) for td_error in td_errors.T], axis=1)
-    beyond = td_errors - (sums / np.where(counts > 0, counts, 1.0)[:, None])[rows.pair]
+    beyond = td_errors - rows.means(rows.pair, td_errors)
     apart = np.zeros(len(sizes))
     for side in (beyond, -beyond):
         far = np.where(side > NOTHING * sizes, side, 0.0)
