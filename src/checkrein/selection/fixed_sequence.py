@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 
@@ -23,7 +23,8 @@ from checkrein.certification.diagnostics import EPISODES, copies_check
 from checkrein.policies import MixturePolicy, Support
 from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
-from checkrein.selection.feature_learning import FeatureFold, state_is_enough
+from checkrein.selection.feature_learning import FeatureFold
+from checkrein.selection.feature_path import outward
 from checkrein.selection.folds import parts_of, require_folds
 from checkrein.selection.judging import Level, Scores, breaks_a_limit, objectives_of
 from checkrein.selection.learning import Aim, Fold, Learn, TabularLearning
@@ -33,6 +34,7 @@ COUNTS = (30.0, 10.0, 5.0)  # occurrences in all folds that an action may need, 
 DISTANCES = (1 / 8, 1 / 2)  # from behavior, of how far the best policy at the limits goes
 TILTS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # the same over features, where far ones rest on little
 MARGINS = (4.0, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.0)  # standard errors under the limits
+WIDE = (6.0, 4.0, 2.5)  # the same over features, where policies look as much too good as tilts are free
 APART = 0.5  # the least between two: with folds, what is tried ever so often passes once
 Asked = Literal["preferred", "required", "not asked"]
 AnyFold = Fold | FeatureFold
@@ -88,7 +90,7 @@ def learn_certified(
     folds: int = FOLDS,
     confidence: float = 0.95,
     distances: Sequence[float] | None = None,
-    margins: Sequence[float] = MARGINS,
+    margins: Sequence[float] | None = None,
     improvement: Asked = "preferred",
     look: int | None = None,
     seed: int = 0,
@@ -113,8 +115,11 @@ def learn_certified(
     look: as in `certify`; all candidates together are one look
     """
     _require_sensible(problem, folds, confidence, learn, supports)
+    finite = problem.dataset.n_states is not None
     if distances is None:
-        distances = DISTANCES if problem.dataset.n_states is not None else TILTS
+        distances = DISTANCES if finite else TILTS
+    if margins is None:
+        margins = MARGINS if finite else WIDE
     _require_path(distances, margins)
     require_seed(seed)
     level = Level.of(confidence, look, seed)
@@ -126,7 +131,7 @@ def learn_certified(
         few = f"fewer than {EPISODES} {episodes.unit_name}s"
         return CertifiedPolicy((), f"nothing was tried: {few} prove nothing, log more")
     parts: list[AnyFold] = list(
-        engine.current().map(_begun, _folds(problem, learn, supports, min(folds, episodes.n_units // 2), seed))
+        engine.current().map(_begun, _folds(problem, learn, supports, min(folds, episodes.n_units // 2), level))
     )
     for part in parts:
         if not part.ready:
@@ -149,12 +154,11 @@ def learn_certified(
 
 
 def _folds(
-    problem: Problem, learn: Learn | None, supports: Sequence[Support] | None, count: int, seed: int
+    problem: Problem, learn: Learn | None, supports: Sequence[Support] | None, count: int, level: Level
 ) -> list[AnyFold]:
-    split = parts_of(problem, count, seed)
+    split = parts_of(problem, count, level.seed)
     if problem.dataset.n_states is None:
-        enough = state_is_enough(problem)
-        return [FeatureFold(*part, seed, enough=enough) for part in split]
+        return [FeatureFold(*part, level.seed, level.alpha) for part in split]
     rules = supports if supports is not None else [Support(min_count=least) for least in COUNTS]
     rules = [rule.within(problem) for rule in rules]
     return [Fold(*part, learn or TabularLearning(), rules) for part in split]
@@ -193,6 +197,9 @@ def _path(
     parts: list[AnyFold], distances: Sequence[float], margins: Sequence[float]
 ) -> Iterator[tuple[int, Aim, list[Policy]]]:
     """Yield the policies of all folds, those nearest to behavior first; what cannot be aimed at is left out."""
+    if all(isinstance(part, FeatureFold) for part in parts):
+        yield from ((0, *found) for found in outward(cast("list[FeatureFold]", parts), distances, margins))
+        return
     for rule in count():
         for aim in _aims(distances, margins) if rule == 0 else [Aim(1.0, margin) for margin in margins]:
             found = list(engine.current().map(partial(_learned, aim=aim), parts))

@@ -105,7 +105,8 @@ class Scores(NamedTuple):
 
     def judge(self, problem: Problem, level: Level) -> Certificate:
         """Hold all constraints against their limits."""
-        each = level.alpha / problem.n_constraints
+        finite = problem.dataset.n_states is not None
+        each = level.alpha / (problem.n_constraints if finite else 1)  # that all pass is wrong as seldom as each
         missed = self.exposure.missed(problem, slice(1, None))
         plain = self._widest(
             [johnson_t((way - self._mean(way))[:, 1:], self._mean(way)[1:], self.weights, each) for way in self.ways]
@@ -122,7 +123,6 @@ class Scores(NamedTuple):
             problem, self.policy, interval, level.alpha, lambda: len(self.weights) / max(self.max_density_ratio, 1.0)
         )
         checks += assumption_checks(problem)
-        finite = problem.dataset.n_states is not None
         checks += [] if finite else [little_beyond(problem)]
         return certificate_of(
             self.policy,
