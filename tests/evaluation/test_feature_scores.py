@@ -122,9 +122,7 @@ def more_for_the_ill(problem, more=0.0):
     return TiltedPolicy(nuisances.features, nuisances.behavior.weights, tilt, np.inf)
 
 
-@pytest.mark.parametrize(
-    ("lag", "second_order"), [(0, False), (0, True), (2, False), (EVERYTHING, False)]
-)
+@pytest.mark.parametrize(("lag", "second_order"), [(0, False), (0, True), (2, False), (EVERYTHING, False)])
 def test_other_episodes_say_what_a_policy_is_worth(lag, second_order):
     problem = logged(0, 3000)
     policy = more_for_the_ill(problem)

@@ -236,7 +236,10 @@ def probabilities_at(policy: Policy, rows: FeatureRows, features: LearnedFeature
 
 
 def expected(
-    features: FloatArray, probabilities: FloatArray, weights: FloatArray, within: tuple[FloatArray, FloatArray] | None = None
+    features: FloatArray,
+    probabilities: FloatArray,
+    weights: FloatArray,
+    within: tuple[FloatArray, FloatArray] | None = None,
 ) -> FloatArray:
     """(n, k) values of a policy: sum_a pi(a | s) Q(s, a); within: (k,) what each Q is held inside.
 

@@ -115,11 +115,7 @@ def learn_certified(
     look: as in `certify`; all candidates together are one look
     """
     _require_sensible(problem, folds, confidence, learn, supports)
-    finite = problem.dataset.n_states is not None
-    if distances is None:
-        distances = DISTANCES if finite else TILTS
-    if margins is None:
-        margins = MARGINS if finite else WIDE
+    distances, margins = _path_of(problem, distances, margins)
     _require_path(distances, margins)
     require_seed(seed)
     level = Level.of(confidence, look, seed)
@@ -182,6 +178,16 @@ def _require_sensible(
         )
     if supports is not None and not supports:
         raise ArgumentError("supports is empty: give at least one rule, or leave it out")
+
+
+def _path_of(
+    problem: Problem, distances: Sequence[float] | None, margins: Sequence[float] | None
+) -> tuple[Sequence[float], Sequence[float]]:
+    """Return distances and margins, by default those of finite states or of numbers."""
+    finite = problem.dataset.n_states is not None
+    if distances is None:
+        distances = DISTANCES if finite else TILTS
+    return distances, (MARGINS if finite else WIDE) if margins is None else margins
 
 
 def _require_path(distances: Sequence[float], margins: Sequence[float]) -> None:
