@@ -26,7 +26,7 @@ from checkrein.protocols import Policy
 from checkrein.selection.feature_learning import FeatureFold
 from checkrein.selection.feature_path import outward
 from checkrein.selection.folds import parts_of, require_folds
-from checkrein.selection.judging import Level, Scores, breaks_a_limit, objectives_of
+from checkrein.selection.judging import Level, Scores, breaks_a_limit, needed_by_behavior, objectives_of
 from checkrein.selection.learning import Aim, Fold, Learn, TabularLearning
 
 FOLDS = 5
@@ -146,6 +146,8 @@ def learn_certified(
         for place, found in enumerate(objectives_of(problem, scored, level)):
             certificate = candidates[place].certificate.model_copy(update={"objective": found})
             candidates[place] = replace(candidates[place], certificate=certificate)
+    if not candidates and problem.dataset.n_states is None:
+        return CertifiedPolicy((), _nothing_tried(needed_by_behavior(problem, parts, level)))
     return _chosen(candidates, improvement, lawful=not breaks_a_limit(problem, parts, level))
 
 
@@ -251,6 +253,13 @@ def _best(candidates: Sequence[Candidate]) -> Candidate | None:
     return min(candidates, key=lambda candidate: candidate.objective, default=None)
 
 
+def _nothing_tried(needed: str) -> str:
+    words = (
+        "nothing was tried: no policy near behavior keeps the limits and is better, with enough room to be shown, by "
+    )
+    return words + "what the learning episodes say" + (f"; {needed}" if needed else "")
+
+
 def _explanation(candidates: Sequence[Candidate]) -> str:
     if not candidates:
         return "nothing was tried: no aim under the limits can be met"
@@ -261,4 +270,5 @@ def _explanation(candidates: Sequence[Candidate]) -> str:
     return (
         f"{len(candidates) - 1} candidates pass; the next, {last.margin:g} standard errors under the limits{near}, "
         f"does not: {last.certificate.reason}"
+        + (f". {'; '.join(last.certificate.advice)}" if len(candidates) == 1 else "")
     )
