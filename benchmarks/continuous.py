@@ -10,7 +10,9 @@ false     of these, the truth breaks a limit (by more than 2 standard errors of 
 worse     of these, the true objective is worse than behavior's (by more than 2 standard errors), where behavior keeps
           its limits itself
 gain      of what is deployed, behavior where nothing passed: 0 is behavior's objective, 1 that of a tuned rule
-covers    of all bounds of the candidates that were judged last, those on the right side of the truth
+misses    of all bounds on limits of all candidates that were judged, those on the wrong side of the truth: were a limit
+          just inside the truth, these are the wrong passes. Rollouts are half as many as for what is deployed
+boasts    of all candidates, those whose bound on how much better they are than behavior says too much
 """
 
 import time
@@ -50,8 +52,7 @@ def run(name: str, size: int, seed: int) -> dict[str, Any]:
         found = learn_certified(problem, folds=3, seed=seed)
         seconds = time.process_time() - began
         deployed = behavior if found.policy is None else truth(world, found.policy, seed=1000 + seed)
-        judged = found.candidates[-1] if found.candidates else None
-        covered = [] if judged is None else bounds_of(truth(world, judged.policy, seed=2000 + seed), judged.certificate)
+        judged = [bounds_of(truth(world, c.policy, 25_000, 2000 + seed), c, behavior) for c in found.candidates]
     room = behavior[world.objective][0] - best[world.objective][0]
     return {
         "setting": name,
@@ -63,7 +64,8 @@ def run(name: str, size: int, seed: int) -> dict[str, Any]:
         "lawful": not any(over(c.sign, behavior[str(c.cost)], c.limit) for c in world.constraints),
         "worse": over(1.0, deployed[world.objective], behavior[world.objective][0]),
         "gain": (behavior[world.objective][0] - deployed[world.objective][0]) / room,
-        "covered": covered,
+        "misses": [one for one, _ in judged],
+        "boasts": [two for _, two in judged],
         "why": found.explanation,
         "seconds": seconds,
     }
@@ -74,14 +76,15 @@ def over(sign: float, value: tuple[float, float], limit: float) -> bool:
     return bool(sign * (value[0] - limit) > SURE * value[1])
 
 
-def bounds_of(found: Truth, certificate: Any) -> list[bool]:
-    """Return of each bound whether the truth is on its right side."""
-    sides = []
-    for constraint in certificate.constraints:
-        if constraint.bound is not None:
-            sign = 1.0 if constraint.words == "at most" else -1.0
-            sides.append(not over(sign, found[constraint.name], constraint.bound))
-    return sides
+def bounds_of(found: Truth, candidate: Any, behavior: Truth) -> tuple[list[bool], bool]:
+    """Return of each bound whether it is on the wrong side of the truth, and whether the gain is claimed too large."""
+    misses = []
+    for constraint in candidate.certificate.constraints:
+        sign = 1.0 if constraint.words == "at most" else -1.0
+        misses.append(constraint.bound is not None and over(sign, found[constraint.name], constraint.bound))
+    name = candidate.certificate.objective.name
+    change = found[name][0] - behavior[name][0], float(np.hypot(found[name][1], behavior[name][1]))
+    return misses, over(1.0, change, candidate.certificate.objective.upper)
 
 
 def share(hits: int, of: int) -> str:
@@ -98,11 +101,13 @@ def line(name: str, size: int, runs: list[dict[str, Any]]) -> str:
     false = share(sum(bool(r["broken"]) for r in passes), len(passes))
     compared = [r for r in passes if r["lawful"]]
     worse = share(sum(r["worse"] for r in compared), len(compared))
-    covered = [one for r in runs for one in r["covered"]]
+    misses = [any(one) for r in runs for one in r["misses"][:1]], [one for r in runs for c in r["misses"] for one in c]
+    boasts = [one for r in runs for one in r["boasts"]]
     gains, seconds = np.mean([r["gain"] for r in runs]), np.mean([r["seconds"] for r in runs])
     return (
         f"{name:9} {size:5} {f'{len(passes)} of {len(runs)}':>9} {false} {worse} {gains:6.2f} "
-        f"{np.mean(covered) if covered else np.nan:7.3f} of {len(covered):<4} {seconds:6.1f}"
+        f"{share(sum(misses[0]), len(misses[0]))} {share(sum(misses[1]), len(misses[1]))} "
+        f"{share(sum(boasts), len(boasts))} {seconds:6.1f}"
     )
 
 
@@ -111,7 +116,7 @@ def main() -> None:
     chosen = options(__doc__, WORLDS, runs=20, out="continuous.jsonl", sizes=SIZES)
     print(
         f"{'world':9} {'size':>5} {'passes':>9} {'false, of passes':>22} {'worse, of passes':>22} {'gain':>6} "
-        f"{'bounds that cover':>15} seconds"
+        f"{'any misses, of firsts':>22} {'misses, of all bounds':>22} {'boasts':>22} seconds"
     )
     for name in chosen.only:
         for size in chosen.sizes:

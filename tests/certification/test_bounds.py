@@ -26,7 +26,7 @@ def bound(method, problem, policy, alpha=0.05, seed=0):
 
 def test_every_method_is_called_what_it_calls_itself():
     assert all(method.name == name for name, method in METHODS.items())
-    assert len(METHODS) == 12
+    assert len(METHODS) == 13
     problem = problem_of(coin_log(5))
     assert all(method_of(name, problem) is method for name, method in METHODS.items())
     mine = EpisodeScoreBound("pdis", "t")

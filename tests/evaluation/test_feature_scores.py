@@ -8,7 +8,7 @@ import pytest
 from checkrein import FQE, Support, Tabular, TabularPolicy
 from checkrein.evaluation import feature_one_step
 from checkrein.evaluation.feature_one_step import FeatureNuisances, FeatureRows, expected, probabilities_at
-from checkrein.evaluation.feature_scores import behavior_scores, score
+from checkrein.evaluation.feature_scores import EVERYTHING, behavior_scores, score
 from checkrein.evaluation.one_step import TabularNuisances
 from checkrein.functions import OneHot, Polynomial
 from checkrein.policies import TiltedPolicy
@@ -98,8 +98,20 @@ def test_values_stay_within_what_costs_and_horizon_allow():
     low, high = nuisances.value_range(policy)
     assert low == pytest.approx(0)
     assert high == pytest.approx(3 * problem.dataset.costs.max(axis=0))
-    found = score(nuisances, nuisances.rows, policy, past="nothing")
+    found = score(nuisances, nuisances.rows, policy, lag=0)
     assert np.isfinite(found.scores).all()
+
+
+def test_a_value_is_the_mean_of_the_very_q_that_is_subtracted_also_where_q_is_held_inside():
+    rng = np.random.default_rng(0)
+    features, weights = rng.normal(size=(50, 3)), rng.normal(size=(4, 3, 2))
+    policy = rng.dirichlet(np.ones(4), size=50)
+    within = (np.array([0.0, -0.1]), np.array([0.5, 0.2]))
+    each = [expected(features, np.eye(4)[np.full(50, action)], weights, within) for action in range(4)]
+    mean = sum(policy[:, [action]] * each[action] for action in range(4))
+    assert expected(features, policy, weights, within) == pytest.approx(mean)
+    assert (mean >= within[0] - 1e-9).all()
+    assert (mean <= within[1] + 1e-9).all()
 
 
 def more_for_the_ill(problem, more=0.0):
@@ -110,16 +122,14 @@ def more_for_the_ill(problem, more=0.0):
     return TiltedPolicy(nuisances.features, nuisances.behavior.weights, tilt, np.inf)
 
 
-@pytest.mark.parametrize(
-    ("past", "second_order"), [("nothing", False), ("nothing", True), ("some", False), ("everything", False)]
-)
-def test_other_episodes_say_what_a_policy_is_worth(past, second_order):
+@pytest.mark.parametrize(("lag", "second_order"), [(0, False), (0, True), (2, False), (EVERYTHING, False)])
+def test_other_episodes_say_what_a_policy_is_worth(lag, second_order):
     problem = logged(0, 3000)
     policy = more_for_the_ill(problem)
     judging = logged(1, 3000)
     nuisances = FeatureNuisances(problem, Polynomial(2))
     rows = FeatureRows.of(judging, nuisances.features)
-    scores = score(nuisances, rows, policy, past=past, second_order=second_order).scores
+    scores = score(nuisances, rows, policy, lag=lag, second_order=second_order).scores
     errors = scores.std(axis=0) / np.sqrt(len(scores))
     assert np.abs(scores.mean(axis=0) - true_values(policy)) / errors == pytest.approx(0, abs=3.5)
 
@@ -135,8 +145,8 @@ def test_where_the_state_is_not_enough_weights_that_remember_everything_are_righ
         policy = more_for_the_ill(problem, more=1.0)
         nuisances = FeatureNuisances(problem, Constant())
         truth = true_values(policy, hidden=0.8)[0]
-        for past in ("nothing", "everything"):
-            scores = score(nuisances, nuisances.rows, policy, past=past).scores[:, 0]
+        for lag in (0, EVERYTHING):
+            scores = score(nuisances, nuisances.rows, policy, lag=lag).scores[:, 0]
             far.append((scores.mean() - truth) / (scores.std() / np.sqrt(len(scores))))
     forgetful, thorough = np.array(far).reshape(-1, 2).T
     assert np.abs(thorough).max() < 3.5
@@ -158,7 +168,7 @@ def test_a_policy_over_the_same_features_is_valued_like_one_over_states():
     nuisances = FeatureNuisances(problem, Polynomial(2))
     policy = TiltedPolicy(nuisances.features, nuisances.behavior.weights, 0.1 * nuisances.behavior.weights, 9.0)
     stranger = replace(policy, features=Polynomial(2))
-    mine, theirs = (score(nuisances, nuisances.rows, one, past="some").scores for one in (policy, stranger))
+    mine, theirs = (score(nuisances, nuisances.rows, one, lag=2).scores for one in (policy, stranger))
     assert mine == pytest.approx(theirs)
 
 
@@ -166,5 +176,5 @@ def test_tables_are_policies_too():
     finite = problem_of(random_log(3, episodes=100))
     nuisances = FeatureNuisances(column(finite), Hot())
     uniform = AsColumn(TabularPolicy.uniform(6, 3))
-    scores = score(nuisances, nuisances.rows, uniform, past="nothing", second_order=True).scores
+    scores = score(nuisances, nuisances.rows, uniform, lag=0, second_order=True).scores
     assert scores.shape == (100, 3)

@@ -8,7 +8,7 @@ import pytest
 
 from checkrein import AtMost, Support, learn_certified, load_policy, save_policy
 from checkrein.base.errors import ArgumentError
-from checkrein.selection.feature_learning import FeatureFold, state_is_enough
+from checkrein.selection.feature_learning import FeatureFold
 from checkrein.selection.folds import parts_of
 from checkrein.selection.learning import Aim
 from numeric_worlds import logged, true_values
@@ -52,11 +52,6 @@ def test_a_limit_that_nothing_meets_leaves_nothing_to_try():
     assert "nothing was tried" in found.explanation or not found.candidates[0].passed
 
 
-def test_whether_the_state_is_enough_is_seen_in_the_log():
-    assert state_is_enough(logged(3, 1500))
-    assert not state_is_enough(logged(3, 1500, hidden=0.8))
-
-
 def test_a_stored_policy_acts_like_the_one_that_was_learned(tmp_path):
     found = certified(0)
     save_policy(found.policy, tmp_path / "policy.npz")
@@ -74,10 +69,10 @@ def test_a_stored_policy_acts_like_the_one_that_was_learned(tmp_path):
 def test_tighter_limits_are_aimed_at_with_higher_prices():
     problem = logged(4, 1000)
     mine, others = parts_of(problem, 3, 0)[0]
-    fold = FeatureFold(mine, others, 0, enough=True).begun()
+    fold = FeatureFold(mine, others, 0).begun()
     doses = []
     for margin in (0.0, 4.0, 8.0):
-        policy = fold.learned(Aim(0.5, margin))
+        policy = fold.learner.learned(Aim(0.5, margin))
         doses.append(fold.score(policy).ways[0][:, 1].mean())
     assert doses == sorted(doses, reverse=True)
     assert doses[0] > doses[-1] + 0.05

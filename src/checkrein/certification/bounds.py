@@ -14,6 +14,7 @@ import scipy  # its parts are loaded when first used
 
 from checkrein.base.arrays import FloatArray, require_counts, require_positive
 from checkrein.base.errors import ArgumentError
+from checkrein.certification.assumed import Assumptions
 from checkrein.certification.intervals import (
     Interval,
     bernstein,
@@ -23,6 +24,7 @@ from checkrein.certification.intervals import (
     student,
     studentised,
 )
+from checkrein.certification.one_step import OneStepBound
 from checkrein.evaluation.doubly_robust import contributions
 from checkrein.evaluation.estimate import standard_errors
 from checkrein.evaluation.fqe import nuisance
@@ -41,21 +43,6 @@ REPLICATES = 1000
 TAIL = 40  # replicates that should lie beyond a bound
 MOST = 10_000  # replicates; a late look may err so little that no number would do
 BLOCK = 1000  # replicates that are drawn at once
-
-
-@dataclass(frozen=True)
-class Assumptions:
-    """What a bound rests on, which the diagnostics then look at.
-
-    weighs: whether it stands or falls with the importance weights of episodes (else with refits of Q)
-    stops_at_cut_off: whether its sums leave out what follows where an episode was cut off
-    """
-
-    functions: FunctionClass
-    support: Support
-    propensities: Propensities | None  # None: the log's own, else estimated
-    weighs: bool
-    stops_at_cut_off: bool = False
 
 
 @runtime_checkable
@@ -306,6 +293,7 @@ _KINDS: tuple[Kind, ...] = ("studentised", "pivotal", "bias-corrected", "t")
 _BOUNDS: tuple[BoundKind, ...] = ("studentised", "t", "bernstein", "betting")
 _ALL: list[Method] = [BootstrapFQE(kind) for kind in _KINDS]
 _ALL += [EpisodeScoreBound("dr", bound) for bound in _BOUNDS] + [EpisodeScoreBound("pdis", bound) for bound in _BOUNDS]
+_ALL += [OneStepBound()]
 METHODS: dict[str, Method] = {method.name: method for method in _ALL}
 
 

@@ -26,7 +26,6 @@ SHARED, OWN = 1.0, 20.0  # rows' worth of ridge on what actions have in common, 
 ITERATIONS, SETTLED = 100, 1e-3  # of fitted evaluation with values held inside; in units of how much costs vary
 BEYOND, SELDOM = 0.1, 0.01  # values are held inside where more than so few are so far, of their range, outside of it
 DIVERGED = 1e4  # times the immediate costs
-LAG = 2  # steps that weights may remember in place of everything
 LEFT = 1e-3  # of the value that may lie beyond the steps looked ahead
 CHUNK = 10_000_000  # numbers at once
 
@@ -85,8 +84,8 @@ class Followed:
     policy: Policy
     weights: FloatArray  # (A, q, k) of Q
     density: FloatArray  # (q,) of the policy's states to the log's, per episode
-    lagged: FloatArray  # (q,) of its states to those of the log that LAG more rows follow, or the end
     chain: FloatArray  # (q, q) features less discounted next features under the policy, per episode
+    ratios: FloatArray  # (n,) policy / behavior of what was done in the part's rows
 
 
 class FeatureNuisances:
@@ -131,14 +130,18 @@ class FeatureNuisances:
         if id(policy) not in self._kept:
             probabilities = probabilities_at(policy, self.rows, self.features)
             weights = self._evaluate(policy, probabilities, None if start is None else start.weights)
-            ratios, log = self.ratios(self.rows, probabilities), self.rows.log
+            ratios = self.ratios(self.rows, probabilities)
             density, chain = self._density(ratios, self.rows.known)
-            lagged = density
-            if not log.ended.all():
-                left = np.repeat(log.lengths, log.lengths) - log.step  # rows from each to the last of its episode
-                lagged, _ = self._density(ratios, self.rows.known & (log.ended[log.episode] | (left > LAG)))
-            self._kept[id(policy)] = policy, Followed(policy, weights, density, lagged, chain)
+            self._kept[id(policy)] = policy, Followed(policy, weights, density, chain, ratios)
         return self._kept[id(policy)][1]
+
+    def density(self, followed: Followed, lag: int) -> FloatArray:
+        """(q,) of a policy's states to those of the log that `lag` more rows follow, or the end."""
+        log = self.rows.log
+        if lag == 0 or log.ended.all():
+            return followed.density
+        left = np.repeat(log.lengths, log.lengths) - log.step  # rows from each to the last of its episode
+        return self._density(followed.ratios, self.rows.known & (log.ended[log.episode] | (left > lag)))[0]
 
     def _evaluate(self, policy: Policy, probabilities: FloatArray, start: FloatArray | None) -> FloatArray:
         """Return Q (A, q, k) by fitted evaluation; where values leave what costs allow, with values held inside."""
@@ -232,8 +235,18 @@ def probabilities_at(policy: Policy, rows: FeatureRows, features: LearnedFeature
     return probabilities_of(policy, rows.states, rows.log.n_actions)
 
 
-def expected(features: FloatArray, probabilities: FloatArray, weights: FloatArray) -> FloatArray:
-    """(n, k) values of a policy: sum_a pi(a | s) Q(s, a)."""
+def expected(
+    features: FloatArray,
+    probabilities: FloatArray,
+    weights: FloatArray,
+    within: tuple[FloatArray, FloatArray] | None = None,
+) -> FloatArray:
+    """(n, k) values of a policy: sum_a pi(a | s) Q(s, a); within: (k,) what each Q is held inside.
+
+    A score is unbiased only if V is the policy's mean of the very Q that is subtracted: so Q is held inside, never V.
+    """
     a, q, k = weights.shape
     each = (features @ weights.transpose(1, 0, 2).reshape(q, a * k)).reshape(len(features), a, k)
+    if within is not None:
+        each = np.clip(each, *within)
     return np.asarray(np.einsum("na,nak->nk", probabilities, each))

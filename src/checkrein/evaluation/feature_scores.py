@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Literal
 
 import numpy as np
 
@@ -10,7 +9,6 @@ from checkrein.base.arrays import FloatArray
 from checkrein.evaluation import behavior_value
 from checkrein.evaluation.behavior_value import CutOff
 from checkrein.evaluation.feature_one_step import (
-    LAG,
     FeatureNuisances,
     FeatureRows,
     Followed,
@@ -33,21 +31,21 @@ class FeatureScores:
     exposure: RowWeights
 
 
-Remembered = Literal["nothing", "some", "everything"]
+EVERYTHING = None
 
 
 def score(
-    nuisances: FeatureNuisances, rows: FeatureRows, policy: Policy, *, past: Remembered, second_order: bool = False
+    nuisances: FeatureNuisances, rows: FeatureRows, policy: Policy, *, lag: int | None, second_order: bool = False
 ) -> FeatureScores:
     """Value a policy by nuisances, corrected by each episode of a log.
 
-    past: what weights remember. "nothing": a row counts as often as the policy comes to its state. "some": as often as
-        it comes to the state LAG steps before, and then does what was done. "everything": as often as it does all that
-        was done since the start, which is right whether or not the state is enough, and most left to chance
+    lag: steps that weights remember. 0: a row counts as often as the policy comes to its state. k: as often as it comes
+        to the state k steps before, and then does what was done. EVERYTHING: as often as it does all that was done
+        since the start, which is right whether or not the state is enough, and most left to chance
     second_order: estimate what errors of Q and of the density make of each other, within the features
     """
     found = [
-        (weight, _scored(nuisances, rows, nuisances.follow(member), past, second_order=second_order))
+        (weight, _scored(nuisances, rows, nuisances.follow(member), lag, second_order=second_order))
         for member, weight in members_of(policy)
         if weight > 0
     ]
@@ -70,24 +68,20 @@ def behavior_scores(nuisances: FeatureNuisances, rows: FeatureRows) -> FloatArra
 
 
 def _scored(
-    nuisances: FeatureNuisances, rows: FeatureRows, followed: Followed, past: Remembered, *, second_order: bool
+    nuisances: FeatureNuisances, rows: FeatureRows, followed: Followed, lag: int | None, *, second_order: bool
 ) -> FeatureScores:
     log = rows.log
     chances = probabilities_at(followed.policy, rows, nuisances.features)
-    low, high = nuisances.value_range(followed.policy)
-    values = np.clip(expected(rows.features, chances, followed.weights), low, high)
-    taken = np.eye(log.n_actions)[log.actions]
-    q = np.clip(expected(rows.own, taken, followed.weights), low, high)
+    within = nuisances.value_range(followed.policy)
+    values = expected(rows.features, chances, followed.weights, within)
+    q = expected(rows.own, np.eye(log.n_actions)[log.actions], followed.weights, within)
     td_error = log.costs(followed.policy) + log.continuation[:, None] * values[rows.following] - q
     ratios = nuisances.ratios(rows, chances) * rows.known
     density = rows.own @ followed.density
-    match past:
-        case "nothing":
-            weights = density * ratios
-        case "some":
-            weights = _lagged(log, ratios, rows.own @ followed.lagged)
-        case "everything":
-            weights = log.factors * log.products(ratios)
+    if lag is EVERYTHING:
+        weights = log.factors * log.products(ratios)
+    else:
+        weights = _lagged(log, ratios, rows.own @ nuisances.density(followed, lag), lag)
     worth = values[rows.starts]
     begun = worth if rows.starts is log.begins else np.broadcast_to(rows.start_weights @ worth, (len(log), q.shape[1]))
     scores = begun + log.sums(weights[:, None] * td_error)
@@ -101,17 +95,17 @@ def _scored(
     return FeatureScores(np.asarray(scores), exposure)
 
 
-def _lagged(log: Episodes, ratios: FloatArray, density: FloatArray) -> FloatArray:
-    """(n,) how often the policy comes to each row: its density LAG steps before, times the ratios since.
+def _lagged(log: Episodes, ratios: FloatArray, density: FloatArray, lag: int) -> FloatArray:
+    """(n,) how often the policy comes to each row: its density `lag` steps before, times the ratios since.
 
     Nearer to the start it is all ratios since the start.
     """
     rows = np.arange(len(ratios))
     product = np.ones(len(ratios))
-    for back in range(LAG + 1):
+    for back in range(lag + 1):
         product = np.where(log.step >= back, product * ratios[np.maximum(rows - back, 0)], product)
-    later = log.step >= LAG
-    from_there = log.discount**LAG * density[np.maximum(rows - LAG, 0)]
+    later = log.step >= lag
+    from_there = log.discount**lag * density[np.maximum(rows - lag, 0)]
     return np.asarray(product * np.where(later, from_there, log.factors))
 
 

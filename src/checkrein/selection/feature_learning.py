@@ -1,54 +1,31 @@
-"""Learning inside a fold where states are numbers: behavior, tilted towards less cost as far as an aim allows.
+"""Learning inside a fold where states are numbers: policies near behavior, which the fold's own episodes then judge.
 
-A tilt is minus Q of the objective and of every constraint, each at a price: the best response to these prices with
-behavior as prior. Prices of constraints are found by what a policy near the last one would be worth, to first order;
-then it is valued, and tilted once more.
+What the episodes that a policy was learned from do not themselves show to keep the limits, and to be better than
+behavior, is left out: others would hardly show it.
 """
-
-from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 
 from checkrein.base.arrays import FloatArray
-from checkrein.certification.moments import SUSPECT
-from checkrein.certification.past import past_tested
+from checkrein.certification.intervals import johnson_t, student
+from checkrein.certification.rare import allow_for_missed
 from checkrein.evaluation.estimate import standard_errors
-from checkrein.evaluation.feature_one_step import FeatureNuisances, FeatureRows, Followed, probabilities_at
-from checkrein.evaluation.feature_scores import Remembered, behavior_scores, score
+from checkrein.evaluation.feature_one_step import FeatureRows
+from checkrein.evaluation.feature_scores import behavior_scores, score
 from checkrein.evaluation.scores import JudgedScores
 from checkrein.functions.learned_features import learn_features
-from checkrein.policies.tilted import TiltedPolicy, tilted
 from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
+from checkrein.selection.judging import CLEAR, DECIDING
 from checkrein.selection.learning import Aim
-
-BOLDEST = 8.0  # standard deviations of advantages in log-odds: the price of the objective at distance 1
-DEAREST = 64.0  # and the most that a constraint may be priced
-ROUNDS = 2  # of valuing and tilting
-SWEEPS, HALVINGS = 3, 12  # of the search for prices
-DENSE = 0.95  # share of rows in whose states tilts count in full
-SAMPLED = 20_000  # rows that the search looks at
-
-
-def state_is_enough(problem: Problem) -> bool:
-    """Say whether nothing speaks against it, as far as could be tested: the past tells no more than the state does."""
-    log = Episodes.of(problem)
-    if log.horizon == 1:
-        return True
-    found = past_tested(problem, learn_features(log, np.random.default_rng(0)))
-    return found is not None and found.tested.p >= SUSPECT
+from checkrein.selection.tilting import LAGS, Tilting
 
 
 class FeatureFold:
-    """A part of the episodes, and policies learned from all others.
+    """A part of the episodes, and policies learned from all others."""
 
-    enough: whether the state says all that matters; if not, episodes are weighed by all that was done in them
-    """
-
-    def __init__(self, mine: Problem, others: Problem, seed: int, *, enough: bool) -> None:
-        self.mine, self.others = mine, others
-        self.enough = enough
+    def __init__(self, mine: Problem, others: Problem, seed: int, alpha: float = 0.05) -> None:
+        self.mine, self.others, self.alpha = mine, others, alpha
         self.rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
         learning, judging = len(Episodes.of(mine)), len(Episodes.of(others))
         self.share = learning / (learning + judging)
@@ -57,15 +34,9 @@ class FeatureFold:
     def begun(self) -> "FeatureFold":
         """Return it with features and behavior learned."""
         features = learn_features(Episodes.of(self.mine), self.rng)
-        self.nuisances = FeatureNuisances(self.mine, features)
+        self.learner = Tilting(self.mine, features, self.share, self.rng)
         self.judged = FeatureRows.of(self.others, features)
-        self.behavior = self.nuisances.follow(self.nuisances.behavior)
-        self.behavior_scores = behavior_scores(self.nuisances, self.judged)
-        own = self.nuisances.rows.own
-        norms = np.einsum("nq,nq->n", own, own)
-        self.dense = float(np.quantile(norms, DENSE))
-        n = len(norms)
-        self.sampled = np.arange(n) if n <= SAMPLED else np.sort(self.rng.choice(n, SAMPLED, replace=False))
+        self.behavior_scores = behavior_scores(self.learner.nuisances, self.judged)
         return self
 
     @property
@@ -78,87 +49,43 @@ class FeatureFold:
         return False
 
     def score(self, policy: Policy) -> JudgedScores:
-        """Let the fold's own episodes judge: by weights of two kinds if the state is enough, else by all that was done.
-
-        What forgets the past is corrected to second order, what remembers some of it need not be; each is right where
-        the other may err.
-        """
-        kinds: list[tuple[Remembered, bool]] = [("nothing", True), ("some", False)]
-        if not self.enough:
-            kinds = [("everything", False)]
-        found = [score(self.nuisances, self.judged, policy, past=past, second_order=second) for past, second in kinds]
-        return JudgedScores(tuple(one.scores for one in found), found[0].exposure)
+        """Let the fold's own episodes judge, by every way to weigh: what is claimed must hold by all."""
+        return _judged(self.learner, self.judged, policy)
 
     def learned(self, aim: Aim) -> Policy | None:
-        """Learn a policy; None where the aim cannot be met."""
-        nuisances, limits = self.nuisances, self.mine.limits
-        followed, policy = self.behavior, None
-        for _ in range(ROUNDS):
-            values, errors = self._valued(followed)
-            tilt = self._tilt(followed, aim.distance * BOLDEST, limits - aim.margin * errors[1:] - values[1:])
-            if tilt is None:
-                return None
-            policy = TiltedPolicy(nuisances.features, nuisances.behavior.weights, tilt, self.dense)
-            followed = nuisances.follow(policy, start=followed)
-        return policy
+        """Learn a policy; None where the aim cannot be met, or the learning episodes themselves would not pass it."""
+        policy = self.learner.learned(aim)
+        return None if policy is None or not self._promising(policy) else policy
 
-    def _valued(self, followed: Followed) -> tuple[FloatArray, FloatArray]:
-        """Return the values (k,) of a policy as the learning episodes say, and errors to be expected of all folds."""
-        log = self.nuisances.rows.log
-        if followed is self.behavior:
-            scores = behavior_scores(self.nuisances, self.nuisances.rows)
-        else:
-            past: Remembered = "some" if self.enough else "everything"
-            scores = score(self.nuisances, self.nuisances.rows, followed.policy, past=past).scores
-        values = log.mean(scores)
-        errors = standard_errors(log.unit_means(scores - values), log.unit_weights)
-        return values, np.sqrt(self.share) * errors
-
-    def _tilt(self, followed: Followed, price: float, room: FloatArray) -> FloatArray | None:
-        """(q, A) the tilt that takes up to `room` (m,) more of each constraint than a policy does; None: none does."""
-        nuisances, rows = self.nuisances, self.sampled
-        features = nuisances.rows.own[rows]
-        behavior = nuisances.behavior.of_features(features)
-        now = probabilities_at(followed.policy, nuisances.rows, nuisances.features)[rows]
-        a, q, k = followed.weights.shape
-        each = (features @ followed.weights.transpose(1, 0, 2).reshape(q, a * k)).reshape(-1, a, k)
-        centred = each - np.einsum("na,nak->nk", behavior, each)[:, None]
-        visits = np.maximum(features @ followed.density, 0.0) * nuisances.rows.row_weights[rows]
-        visits *= len(nuisances.rows.own) / len(rows) / nuisances.episodes
-        base = nuisances.rows.row_weights[rows]
-        variances = np.einsum("n,na,nak->k", base, behavior, centred**2) / base.sum()
-        scales = np.sqrt(np.where(variances > 0, variances, 1.0))
-        gains = np.einsum("n,nak->nak", visits, centred)
-
-        def change(prices: FloatArray) -> FloatArray:
-            chances = tilted(features, behavior, -(centred @ (prices / scales)), self.dense)
-            return np.asarray(np.einsum("na,nak->k", chances - now, gains)[1:])
-
-        prices = np.append(price if self.mine.objective is not None else 0.0, np.zeros(k - 1))
-        for _ in range(SWEEPS):
-            for i in range(1, k):
-                prices[i] = _least(partial(_keeps, change, prices.copy(), i, room[i - 1]))
-        if not (change(prices) <= room + 1e-9 * np.abs(room)).all():
-            return None
-        return -np.einsum("aqk,k->qa", followed.weights, prices / scales)
+    def _promising(self, policy: Policy) -> bool:
+        """Say whether the learning episodes would pass a policy, were they as many as will judge."""
+        rows, limits = self.learner.nuisances.rows, self.mine.limits
+        weights, behavior = rows.log.unit_weights, rows.log.unit_means(self.learner.behavior_scores)
+        scored = _judged(self.learner, rows, policy)
+        missed = scored.exposure.missed(self.mine, slice(1, None))
+        for way in scored.ways:
+            scores, values = rows.log.unit_means(way), rows.log.mean(way)
+            plain = johnson_t((scores - values)[:, 1:], values[1:], weights, self.alpha)
+            width = np.sqrt(self.share) * (allow_for_missed(plain, missed, self.alpha).upper - values[1:])
+            told = _rests(weights[:, None] * (scores - values)[:, 1:]) >= self.share * DECIDING
+            told |= limits - values[1:] >= CLEAR * plain.standard_errors
+            gain = scores[:, :1] - behavior[:, :1]
+            mean = weights @ gain / weights.sum()
+            better = student(mean, standard_errors(gain - mean, weights), weights, self.alpha).upper[0] < 0
+            if not ((values[1:] + width <= limits) & told).all():
+                return False
+            if self.mine.objective is not None and not better:
+                return False
+        return True
 
 
-def _keeps(change: Callable[[FloatArray], FloatArray], prices: FloatArray, i: int, room: float, price: float) -> bool:
-    """Say whether a constraint stays within its room at a price of its own, all others given."""
-    prices[i] = price
-    return bool(change(prices)[i - 1] <= room)
+def _judged(learner: Tilting, rows: FeatureRows, policy: Policy) -> JudgedScores:
+    found = [score(learner.nuisances, rows, policy, lag=lag) for lag in LAGS]
+    return JudgedScores(tuple(one.scores for one in found), found[-1].exposure)
 
 
-def _least(keeps: Callable[[float], bool]) -> float:
-    """Return the least price that keeps a limit, to a few digits; the dearest where none does."""
-    if keeps(0.0):
-        return 0.0
-    low, high = 0.0, 0.25
-    while not keeps(high):
-        if high >= DEAREST:
-            return DEAREST
-        low, high = high, 2 * high
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if keeps(middle) else (middle, high)
-    return high
+def _rests(pulls: FloatArray) -> FloatArray:
+    """(m,) how many units with equal shares would make a variance (u, m) what it is."""
+    squares = pulls**2
+    fourth = (squares**2).sum(axis=0)
+    return np.divide(squares.sum(axis=0) ** 2, fourth, out=np.full(fourth.shape, np.inf), where=fourth > 0)

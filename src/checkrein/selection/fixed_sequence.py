@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 
@@ -23,16 +23,18 @@ from checkrein.certification.diagnostics import EPISODES, copies_check
 from checkrein.policies import MixturePolicy, Support
 from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
-from checkrein.selection.feature_learning import FeatureFold, state_is_enough
+from checkrein.selection.feature_learning import FeatureFold
+from checkrein.selection.feature_path import outward
 from checkrein.selection.folds import parts_of, require_folds
-from checkrein.selection.judging import Level, Scores, breaks_a_limit, objectives_of
+from checkrein.selection.judging import Level, Scores, breaks_a_limit, needed_by_behavior, objectives_of
 from checkrein.selection.learning import Aim, Fold, Learn, TabularLearning
 
 FOLDS = 5
 COUNTS = (30.0, 10.0, 5.0)  # occurrences in all folds that an action may need, the strictest first
 DISTANCES = (1 / 8, 1 / 2)  # from behavior, of how far the best policy at the limits goes
-TILTS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # the same over features, where far ones rest on little
+TILTS = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # the same over features, where far ones rest on little
 MARGINS = (8.0, 6.0, 4.0, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.0)  # standard errors under the limits
+WIDE = (6.0, 4.0, 2.5)  # the same over features, where policies look as much too good as tilts are free
 APART = 0.5  # the least between two: with folds, what is tried ever so often passes once
 Asked = Literal["preferred", "required", "not asked"]
 AnyFold = Fold | FeatureFold
@@ -88,7 +90,7 @@ def learn_certified(
     folds: int = FOLDS,
     confidence: float = 0.95,
     distances: Sequence[float] | None = None,
-    margins: Sequence[float] = MARGINS,
+    margins: Sequence[float] | None = None,
     improvement: Asked = "preferred",
     look: int | None = None,
     seed: int = 0,
@@ -113,8 +115,7 @@ def learn_certified(
     look: as in `certify`; all candidates together are one look
     """
     _require_sensible(problem, folds, confidence, learn, supports)
-    if distances is None:
-        distances = DISTANCES if problem.dataset.n_states is not None else TILTS
+    distances, margins = _path_of(problem, distances, margins)
     _require_path(distances, margins)
     require_seed(seed)
     level = Level.of(confidence, look, seed)
@@ -126,7 +127,7 @@ def learn_certified(
         few = f"fewer than {EPISODES} {episodes.unit_name}s"
         return CertifiedPolicy((), f"nothing was tried: {few} prove nothing, log more")
     parts: list[AnyFold] = list(
-        engine.current().map(_begun, _folds(problem, learn, supports, min(folds, episodes.n_units // 2), seed))
+        engine.current().map(_begun, _folds(problem, learn, supports, min(folds, episodes.n_units // 2), level))
     )
     for part in parts:
         if not part.ready:
@@ -145,16 +146,17 @@ def learn_certified(
         for place, found in enumerate(objectives_of(problem, scored, level)):
             certificate = candidates[place].certificate.model_copy(update={"objective": found})
             candidates[place] = replace(candidates[place], certificate=certificate)
+    if not candidates and problem.dataset.n_states is None:
+        return CertifiedPolicy((), _nothing_tried(needed_by_behavior(problem, parts, level)))
     return _chosen(candidates, improvement, lawful=not breaks_a_limit(problem, parts, level))
 
 
 def _folds(
-    problem: Problem, learn: Learn | None, supports: Sequence[Support] | None, count: int, seed: int
+    problem: Problem, learn: Learn | None, supports: Sequence[Support] | None, count: int, level: Level
 ) -> list[AnyFold]:
-    split = parts_of(problem, count, seed)
+    split = parts_of(problem, count, level.seed)
     if problem.dataset.n_states is None:
-        enough = state_is_enough(problem)
-        return [FeatureFold(*part, seed, enough=enough) for part in split]
+        return [FeatureFold(*part, level.seed, level.alpha) for part in split]
     rules = supports if supports is not None else [Support(min_count=least) for least in COUNTS]
     rules = [rule.within(problem) for rule in rules]
     return [Fold(*part, learn or TabularLearning(), rules) for part in split]
@@ -180,6 +182,16 @@ def _require_sensible(
         raise ArgumentError("supports is empty: give at least one rule, or leave it out")
 
 
+def _path_of(
+    problem: Problem, distances: Sequence[float] | None, margins: Sequence[float] | None
+) -> tuple[Sequence[float], Sequence[float]]:
+    """Return distances and margins, by default those of finite states or of numbers."""
+    finite = problem.dataset.n_states is not None
+    if distances is None:
+        distances = DISTANCES if finite else TILTS
+    return distances, (MARGINS if finite else WIDE) if margins is None else margins
+
+
 def _require_path(distances: Sequence[float], margins: Sequence[float]) -> None:
     if not margins or not (np.isfinite(margins).all() and (-np.diff(margins) >= APART).all()):
         raise ArgumentError(
@@ -193,6 +205,9 @@ def _path(
     parts: list[AnyFold], distances: Sequence[float], margins: Sequence[float]
 ) -> Iterator[tuple[int, Aim, list[Policy]]]:
     """Yield the policies of all folds, those nearest to behavior first; what cannot be aimed at is left out."""
+    if all(isinstance(part, FeatureFold) for part in parts):
+        yield from ((0, *found) for found in outward(cast("list[FeatureFold]", parts), distances, margins))
+        return
     for rule in count():
         for aim in _aims(distances, margins) if rule == 0 else [Aim(1.0, margin) for margin in margins]:
             found = list(engine.current().map(partial(_learned, aim=aim), parts))
@@ -238,6 +253,13 @@ def _best(candidates: Sequence[Candidate]) -> Candidate | None:
     return min(candidates, key=lambda candidate: candidate.objective, default=None)
 
 
+def _nothing_tried(needed: str) -> str:
+    words = (
+        "nothing was tried: no policy near behavior keeps the limits and is better, with enough room to be shown, by "
+    )
+    return words + "what the learning episodes say" + (f"; {needed}" if needed else "")
+
+
 def _explanation(candidates: Sequence[Candidate]) -> str:
     if not candidates:
         return "nothing was tried: no aim under the limits can be met"
@@ -248,4 +270,5 @@ def _explanation(candidates: Sequence[Candidate]) -> str:
     return (
         f"{len(candidates) - 1} candidates pass; the next, {last.margin:g} standard errors under the limits{near}, "
         f"does not: {last.certificate.reason}"
+        + (f". {'; '.join(last.certificate.advice)}" if len(candidates) == 1 else "")
     )

@@ -1,5 +1,6 @@
 """Judging policies by folds: each by the episodes that it was not learned from, all together as one mixture."""
 
+import math
 from collections.abc import Sequence
 from functools import reduce
 from typing import NamedTuple, Protocol
@@ -105,7 +106,8 @@ class Scores(NamedTuple):
 
     def judge(self, problem: Problem, level: Level) -> Certificate:
         """Hold all constraints against their limits."""
-        each = level.alpha / problem.n_constraints
+        finite = problem.dataset.n_states is not None
+        each = level.alpha / (problem.n_constraints if finite else 1)  # that all pass is wrong as seldom as each
         missed = self.exposure.missed(problem, slice(1, None))
         plain = self._widest(
             [johnson_t((way - self._mean(way))[:, 1:], self._mean(way)[1:], self.weights, each) for way in self.ways]
@@ -122,7 +124,6 @@ class Scores(NamedTuple):
             problem, self.policy, interval, level.alpha, lambda: len(self.weights) / max(self.max_density_ratio, 1.0)
         )
         checks += assumption_checks(problem)
-        finite = problem.dataset.n_states is not None
         checks += [] if finite else [little_beyond(problem)]
         return certificate_of(
             self.policy,
@@ -170,6 +171,25 @@ def breaks_a_limit(problem: Problem, parts: Sequence[JudgedFold], level: Level) 
     values = weights @ scores / weights.sum()
     interval = johnson_t(scores - values, values, weights, level.alpha / problem.n_constraints)
     return bool((interval.lower > problem.limits).any())
+
+
+def needed_by_behavior(problem: Problem, parts: Sequence[JudgedFold], level: Level) -> str:
+    """Say how many episodes would show that behavior keeps its limits: what stays near it needs about as many."""
+    log = Episodes.of(problem)
+    weights, behavior = _behavior(parts)
+    scores = behavior[:, 1:]
+    values = np.asarray(weights @ scores / weights.sum())
+    width = johnson_t(scores - values, values, weights, level.alpha).upper - values
+    found = []
+    for constraint, limit, value, wide in zip(problem.constraints, problem.limits, values, width, strict=True):
+        if value >= limit:
+            found.append(f"behavior itself is estimated to break {constraint.name}")
+        elif value + wide > limit:
+            count = math.ceil(log.n_units * (wide / (limit - value)) ** 2)
+            found.append(
+                f"behavior itself would need about {count:,} {log.unit_name}s to be shown to keep {constraint.name}"
+            )
+    return "; ".join(found)
 
 
 def _behavior(parts: Sequence[JudgedFold]) -> tuple[FloatArray, FloatArray]:
