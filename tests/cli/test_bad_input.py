@@ -23,6 +23,7 @@ cost = "CASE WHEN drug = 'vaso' THEN 1 ELSE 0 END"
 at_most = 1.5
 [learn]
 discount = 0.9
+holdout = 0.5
 """
 HEADER = "patient,hour,severity,drug,death,ended,dose\n"
 ROWS = [

@@ -127,7 +127,7 @@ def zero_variance(
         told = c.range is not None or worst[i] > estimate
         missed = float(estimate + share * (worst[i] - estimate)) if told else float(limits[i]) + 1.0
         words = (
-            f"{c.name} is {c.sign * estimate:.4g} in every held-out episode, which may have missed {share:.2%} of them"
+            f"{c.name} is {c.sign * estimate:.4g} in every episode that judges, which may have missed {share:.2%} of them"
         )
         words += f": {c.sign * missed:.4g}, if these went as badly as can be" if told else ", at an unknown cost"
         found.append(
@@ -164,7 +164,7 @@ def enough_episodes(problem: Problem) -> Check:
     """Ask for as many, of clusters where there are any, as say something of a spread."""
     episodes = Episodes.of(problem)
     count, name = episodes.n_units, f"{episodes.unit_name}s"
-    return _at_least(name, count, EPISODES, f"{count} held-out {name}", f"hold out at least {EPISODES}")
+    return _at_least(name, count, EPISODES, f"{count} {name} judge", f"no fewer than {EPISODES} {name} can: log more")
 
 
 def copies_check(copies: Copies | None) -> list[Check]:

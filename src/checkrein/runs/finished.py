@@ -122,7 +122,7 @@ class FinishedRun:
 def open_run(path: Path, data: str | None = None) -> FinishedRun:
     """Read a run folder, and the log that it learned from: as given, or where the problem file says, if it is there."""
     folder = RunFolder(path)
-    folder.require_game("the theorems to speak of")
+    folder.require_game("checkrein bounds run")
     resolved, summary, file = folder.resolved(), folder.summary(), folder.problem_file()
     trace, gap = summary.trace, summary.gap
     if trace is None or gap is None:

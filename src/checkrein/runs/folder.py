@@ -129,7 +129,7 @@ class RunFolder:
         uncertified: where nothing passed, the candidate that was refused; without it, that is an error
         """
         if single and (self.path / RESOLVED).exists():
-            self.require_game("a single policy")
+            self.require_game("--single")
         name = SINGLE if single else POLICY
         if self.uncertified and not single:
             self._require_asked(uncertified)
@@ -153,8 +153,8 @@ class RunFolder:
         """Raise where a run was cross-fitted: it has no rounds, and no best single policy."""
         if self.resolved().cross_fitted:
             raise DataError(
-                f"{self.path} is a cross-fitted run, which has no game of rounds and so nothing for {what}: fit it "
-                'again with certificate = "holdout" in [learn]'
+                f"{self.path} is a cross-fitted run, without the rounds of a game that {what} asks for: fit it again "
+                'with certificate = "holdout" in [learn]'
             )
 
     def _require_asked(self, uncertified: bool) -> None:
@@ -166,8 +166,8 @@ class RunFolder:
             raise UncertifiedError(f"{self.path} has no policy ({why}): behavior should go on")
         if not uncertified:
             raise UncertifiedError(
-                f"no policy of {self.path} was certified ({why}): behavior should go on. The one that was refused is "
-                "had by name: uncertified=True in Python, --uncertified on the command line"
+                f"no policy of {self.path} was certified ({why}): behavior should go on. The one that is kept there "
+                "is had by name: uncertified=True in Python, --uncertified on the command line"
             )
 
     def encoding(self) -> Encoding | None:
