@@ -89,7 +89,9 @@ def test_behavior_in_the_report_is_what_was_logged(ward):
     summary = summary_of(folder / "run")
     logged = {row["cost"]: row["value"] for row in summary["card"]["behavior"]}
     for row in summary["costs"]:
-        assert row["values"]["behavior"]["held_out"] == pytest.approx(logged[row["name"]], rel=0.01)  # some were cut off
+        assert row["values"]["behavior"]["held_out"] == pytest.approx(
+            logged[row["name"]], rel=0.01
+        )  # some were cut off
 
 
 def test_where_nothing_passes_behavior_goes_on_and_the_exit_code_says_so(refused):
@@ -114,9 +116,7 @@ def test_a_policy_that_did_not_pass_acts_only_when_asked_for_by_name(refused):
     plain = checkrein_command("export", run, "--format", "json")
     assert plain.code == 2
     assert "behavior should go on" in " ".join(plain.err.split())
-    assert "behavior should go on" in " ".join(
-        checkrein_command("rollout", run, "--env", "FrozenLake-v1").err.split()
-    )
+    assert "behavior should go on" in " ".join(checkrein_command("rollout", run, "--env", "FrozenLake-v1").err.split())
     assert checkrein_command("export", run, "--format", "json", "--uncertified").code == 0
 
 
@@ -190,7 +190,9 @@ def test_a_run_that_is_there_is_not_overwritten_and_resumes_to_itself(ward):
     assert refused.code == 2
     assert "--resume" in refused.err
     run = shutil.copytree(folder / "run", folder / "copy")
-    before = {path.name: path.read_bytes() for path in run.glob("*.*") if path.name not in {"summary.json", "report.html"}}
+    before = {
+        path.name: path.read_bytes() for path in run.glob("*.*") if path.name not in {"summary.json", "report.html"}
+    }
     assert checkrein_command("fit", folder / "icu.toml", "--out", run, "--resume").code == 0
     assert {name: (run / name).read_bytes() for name in before} == before
 
@@ -282,7 +284,12 @@ def numeric_log(folder, *, patients=700, steps=3, seed=0):
     for hour in range(steps):
         treated = rng.random(patients) < 1 / (1 + np.exp(-0.4 * illness))
         after = 0.8 * illness - 0.6 * treated + 0.3 * rng.normal(size=patients)
-        columns = {"patient": np.arange(patients), "hour": hour, "illness": illness, "care": np.where(treated, "drug", "wait")}
+        columns = {
+            "patient": np.arange(patients),
+            "hour": hour,
+            "illness": illness,
+            "care": np.where(treated, "drug", "wait"),
+        }
         rows.append(pl.DataFrame(columns | {"harm": np.exp(after / 2), "ended": int(hour == steps - 1)}))
         illness = after
     pl.concat(rows).write_csv(folder / "log.csv")

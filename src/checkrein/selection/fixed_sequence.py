@@ -265,7 +265,6 @@ def _explanation(candidates: Sequence[Candidate]) -> str:
     if last.passed:
         return f"all {len(candidates)} candidates pass, up to {last.margin:g} standard errors under the limits"
     near = "" if last.distance >= 1 else f" and {last.distance:.0%} of the way from behavior"
-    return (
-        f"{len(candidates) - 1} candidates pass; the next, {last.margin:g} standard errors under the limits{near}, "
-        f"does not: {last.certificate.reason}"
-    )
+    before = {0: "no candidate passes; the first", 1: "1 candidate passes; the next"}
+    begin = before.get(len(candidates) - 1, f"{len(candidates) - 1} candidates pass; the next")
+    return f"{begin}, {last.margin:g} standard errors under the limits{near}, does not: {last.certificate.reason}"
