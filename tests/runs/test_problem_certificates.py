@@ -92,7 +92,7 @@ def table(rows, **columns):
         (table(200, severity=lambda r: f"s{r % 150}"), False),
         (table(200, age=lambda r: r % 20), True),
         (table(200, age=lambda r: r % 21), False),
-        (table(4360, wage=lambda r: float(r % 3050), year=lambda r: 1), False),
+        (table(4360, wage=lambda r: float(r % 3050), year=lambda r: r // 3050), False),
     ],
 )
 def test_tables_are_for_combinations_that_come_up_again_and_again(log, finite):

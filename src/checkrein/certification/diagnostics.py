@@ -126,7 +126,7 @@ def zero_variance(
         c, estimate = problem.constraints[i], float(interval.estimates[i])
         told = c.range is not None or worst[i] > estimate
         missed = float(estimate + share * (worst[i] - estimate)) if told else float(limits[i]) + 1.0
-        words = f"{c.name} is {c.sign * estimate:.4g} in every episode that judges, which may have missed {share:.2%} of them"
+        words = f"{c.name} is {c.sign * estimate:.4g} in every episode, which may have missed {share:.2%} of them"
         words += f": {c.sign * missed:.4g}, if these went as badly as can be" if told else ", at an unknown cost"
         found.append(
             Check(
