@@ -55,9 +55,6 @@ at_most = 2.5                 # per patient: with discount = 1 sums are per epis
 
 [learn]
 discount = 1.0
-functions = "tabular"
-learner = "cutting-plane"
-holdout = 0.5                 # of the patients, to certify by; margin and evidence are chosen on the others
 seed = 0
 """
 

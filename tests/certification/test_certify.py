@@ -38,7 +38,7 @@ def test_a_limit_just_above_the_estimate_is_left_open_and_more_episodes_would_te
     assert found.verdict == "inconclusive"
     assert failed(found) == set()
     assert "but its upper bound" in found.reason
-    needed = int(re.search(r"about ([\d,]+) held-out episodes", found.advice[0])[1].replace(",", ""))
+    needed = int(re.search(r"about ([\d,]+) episodes", found.advice[0])[1].replace(",", ""))
     width = found.bounds["harm"] - estimate
     assert needed == pytest.approx(400 * (width / 0.01) ** 2, abs=1)
     truth, quick = 0.4 * 0.3, BootstrapFQE("t")

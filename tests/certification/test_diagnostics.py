@@ -28,7 +28,7 @@ def refused(check, certificate):
     assert check in failed(certificate)
     assert certificate.verdict == "inconclusive"
     assert all(c.verdict == "inconclusive" for c in certificate.constraints)
-    assert certificate.reason.startswith("the held-out episodes cannot tell: ")
+    assert certificate.reason.startswith("these episodes cannot tell: ")
     found = next(c for c in certificate.checks if c.name == check)
     assert found.words in certificate.reason
     assert found.advice in certificate.advice

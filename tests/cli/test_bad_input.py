@@ -23,6 +23,7 @@ cost = "CASE WHEN drug = 'vaso' THEN 1 ELSE 0 END"
 at_most = 1.5
 [learn]
 discount = 0.9
+holdout = 0.5
 """
 HEADER = "patient,hour,severity,drug,death,ended,dose\n"
 ROWS = [
@@ -186,14 +187,23 @@ def long_fuzz(examples):
     return settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def any_cell(examples):
+CROSS_FITTED = PROBLEM.replace("holdout = 0.5\n", "")
+
+
+def test_few_episodes_are_no_damage_and_nothing_can_be_shown_by_them(tmp_path):
+    done = attempt(tmp_path, problem=CROSS_FITTED)
+    assert done.code == 6, done
+    assert "fewer than 30 episodes prove nothing" in " ".join(done.out.split())
+
+
+def any_cell(examples, problem):
     @long_fuzz(examples)
     @given(place=st.integers(0, 5), column=st.integers(0, 6), value=field)
     def attempted(tmp_path, place, column, value):
         cells = ROWS[place].split(",")
         cells[column] = value
-        done = attempt(tmp_path, log=rows((place, ",".join(cells))).encode())
-        assert done.code in (0, 2, 3, 4)
+        done = attempt(tmp_path, log=rows((place, ",".join(cells))).encode(), problem=problem)
+        assert done.code in ((0, 2, 3, 4) if problem is PROBLEM else (2, 3, 6))
         for path in (tmp_path / "run").rglob("*.*"):
             path.unlink()
 
@@ -201,8 +211,9 @@ def any_cell(examples):
 
 
 @pytest.mark.parametrize("examples", [10, pytest.param(150, marks=pytest.mark.slow)])
-def test_whatever_stands_in_a_cell_there_is_no_traceback(examples, tmp_path):
-    any_cell(examples)(tmp_path)
+@pytest.mark.parametrize("problem", [PROBLEM, CROSS_FITTED], ids=["holdout", "cross-fitted"])
+def test_whatever_stands_in_a_cell_there_is_no_traceback(examples, problem, tmp_path):
+    any_cell(examples, problem)(tmp_path)
 
 
 @long_fuzz(100)

@@ -237,6 +237,16 @@ def test_what_must_agree_is_named(ward, change, words, tmp_path):
     assert re.search(words, done.err.replace("\n", " ")), done.err
 
 
+def test_a_question_that_would_be_cross_fitted_is_none_to_a_game(ward, tmp_path):
+    held_out = ('margin = "none"\nmin_count = 20\n\n[certify]\nmethod = "fqe-t"\n', "")
+    path = written(ward, "crossed", held_out)
+    done = checkrein_command("fit", path, "--from", ward / "old", "--out", tmp_path / "run")
+    assert done.code == 2
+    said = " ".join(done.err.split())
+    assert 'learn.certificate is "cross-fitted", but in' in said
+    assert 'it is "holdout": set it to that' in said
+
+
 @pytest.mark.parametrize("edit", ["rows", "costs"])
 def test_another_log_is_named(ward, edit, tmp_path):
     log = pl.read_csv(ward / "icu.csv")

@@ -162,7 +162,7 @@ def test_clusters_of_a_log_are_held_out_whole_counted_and_told(tmp_path):
     assert "160 episodes in 40 clusters" in " ".join(done.out.split())
     found = json.loads((tmp_path / "run" / "certificate.json").read_text())
     assert (found["episodes"], found["clusters"]) == (160, 40)
-    assert found["checks"][0]["words"] == "40 held-out clusters"
+    assert found["checks"][0]["words"] == "40 clusters judge"
     page = (tmp_path / "run" / "report.html").read_text()
     assert "160, in 40 clusters, which are what was counted" in page
     assert "320, in 80 clusters of up to 4" in page

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from checkrein import FQE, LSTDQ, AtMost, Dataset, Linear, Problem, Support, Trees
+from checkrein import FQE, LSTDQ, AtMost, Dataset, Linear, Polynomial, Problem, Support, Trees
 from checkrein.evaluation.refits import Refits, draws
 from problems import problem_of, random_log
 
@@ -40,7 +40,7 @@ def steep(seed, discount, episodes=40):
 
 
 @pytest.mark.parametrize("discount", [0.9, 1.0])
-@pytest.mark.parametrize("evaluator", [FQE(Linear()), LSTDQ(Linear())], ids=["fqe", "lstdq"])
+@pytest.mark.parametrize("evaluator", [FQE(Linear(Polynomial(1))), LSTDQ(Linear(Polynomial(1)))], ids=["fqe", "lstdq"])
 def test_a_linear_class_never_values_a_cost_below_zero_that_is_never_negative(discount, evaluator):
     for seed in range(5):
         problem = steep(seed, discount)
@@ -60,7 +60,7 @@ def test_nor_above_what_the_dearest_step_costs_all_along(discount):
         problem, dataset=replace(problem.dataset, initial_states=np.array([[-90.0]]), initial_weights=np.ones(1))
     )
     horizon = STEPS if discount == 1 else 1 / (1 - discount)
-    values = LSTDQ(Linear(), Support(0, 0))(far, Always(), rng=None).row
+    values = LSTDQ(Linear(Polynomial(1)), Support(0, 0))(far, Always(), rng=None).row
     assert values[0] == pytest.approx(horizon * problem.dataset.cost("harm").max())
     assert values[1] == pytest.approx(-values[0])
 

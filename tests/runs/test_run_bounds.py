@@ -18,7 +18,7 @@ def run(tmp_path_factory):
     assert checkrein_command("example", "--out", folder, "--patients", 400).code == 0
     text = (folder / "icu.toml").read_text()
     learner = 'learner = "exponentiated-gradient"\nbound = 2.0\nmax_rounds = 20\nmargin = "none"'
-    text = text.replace("discount = 1.0", "discount = 0.9").replace('learner = "cutting-plane"', learner)
+    text = text.replace("discount = 1.0", f"discount = 0.9\n{learner}")
     (folder / "icu.toml").write_text(text)
     checkrein_command("fit", folder / "icu.toml", "--out", folder / "run")
     return open_run(folder / "run", str(folder / "icu.csv"))

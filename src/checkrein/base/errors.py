@@ -33,6 +33,10 @@ class CheckpointError(StorageError):
     """A run folder belongs to another run, or is damaged."""
 
 
+class UncertifiedError(CheckreinError, ValueError):
+    """A run has no policy that passed: behavior should go on."""
+
+
 class PluginError(CheckreinError):
     """What another package offers cannot be used."""
 

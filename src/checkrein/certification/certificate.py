@@ -13,6 +13,7 @@ from checkrein.certification.diagnostics import Check
 from checkrein.certification.objective import JudgedObjective
 
 Verdict = Literal["pass", "fail", "inconclusive"]
+Decision = Literal["deploy", "behavior goes on"]
 
 
 class JudgedConstraint(BaseModel):
@@ -51,6 +52,7 @@ class Certificate(BaseModel):
     excluded: int = 0  # episodes of the log that do not count, because the policy was learned from them
     constraints: list[JudgedConstraint]
     objective: JudgedObjective | None = None  # beside behavior's; None where none was given
+    decision: Decision | None = None  # what a cross-fitted run makes of it; None: that is left to who reads it
     checks: list[Check]
     seed: int
     dataset: str  # fingerprints

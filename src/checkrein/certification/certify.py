@@ -185,7 +185,7 @@ def _judge(constraint: AtMost, interval: Interval, i: int, episodes: Episodes, *
         if estimate < limit:
             there, name = episodes.n_units, f"{episodes.unit_name}s"
             needed = math.ceil(there * ((upper - estimate) / (limit - estimate)) ** 2)
-            advice = f"about {needed:,} held-out {name} like these {there:,} would show it, if it is; {advice}"
+            advice = f"about {needed:,} {name} like these {there:,} would show it, if it is; {advice}"
     return JudgedConstraint(
         name=constraint.name,
         words="at most" if sign > 0 else "at least",
@@ -214,7 +214,7 @@ def _outward(value: float, sign: float) -> str:
 
 def _together(judged: list[JudgedConstraint], failed: list[Check]) -> tuple[Verdict, str]:
     if failed:
-        return "inconclusive", "the held-out episodes cannot tell: " + "; ".join(check.words for check in failed)
+        return "inconclusive", "these episodes cannot tell: " + "; ".join(check.words for check in failed)
     verdicts: tuple[Verdict, ...] = ("fail", "inconclusive", "pass")
     verdict = next(v for v in verdicts if any(c.verdict == v for c in judged))
     return verdict, "; ".join(c.reason for c in judged if c.verdict == verdict)

@@ -126,9 +126,7 @@ def zero_variance(
         c, estimate = problem.constraints[i], float(interval.estimates[i])
         told = c.range is not None or worst[i] > estimate
         missed = float(estimate + share * (worst[i] - estimate)) if told else float(limits[i]) + 1.0
-        words = (
-            f"{c.name} is {c.sign * estimate:.4g} in every held-out episode, which may have missed {share:.2%} of them"
-        )
+        words = f"{c.name} is {c.sign * estimate:.4g} in every episode, which may have missed {share:.2%} of them"
         words += f": {c.sign * missed:.4g}, if these went as badly as can be" if told else ", at an unknown cost"
         found.append(
             Check(
@@ -137,7 +135,7 @@ def zero_variance(
                 limit=c.limit,
                 ok=missed <= rounded[i],
                 words=words,
-                advice="hold out more episodes, or declare its range",
+                advice="log more episodes to judge by, or declare its range",
             )
         )
     return found
@@ -164,7 +162,7 @@ def enough_episodes(problem: Problem) -> Check:
     """Ask for as many, of clusters where there are any, as say something of a spread."""
     episodes = Episodes.of(problem)
     count, name = episodes.n_units, f"{episodes.unit_name}s"
-    return _at_least(name, count, EPISODES, f"{count} held-out {name}", f"hold out at least {EPISODES}")
+    return _at_least(name, count, EPISODES, f"{count} {name} judge", f"no fewer than {EPISODES} {name} can: log more")
 
 
 def copies_check(copies: Copies | None) -> list[Check]:
@@ -258,7 +256,7 @@ def influence_concentration(pulls: FloatArray, needed: float = EPISODES, name: s
     count = np.divide(squares.sum(axis=0) ** 2, fourth, out=np.full(fourth.shape, np.inf), where=fourth > 0)
     least = min(float(count.min(initial=np.inf)), float(len(pulls)))
     words = f"a bound's spread rests on an effective sample size of {least:.0f} {name}s"
-    advice = f"hold out more {name}s, or raise the support rule"
+    advice = f"log more {name}s to judge by, or raise the support rule"
     return _at_least("influence concentration", least, needed, words, advice)
 
 

@@ -12,6 +12,9 @@ from checkrein.cli.shared import app, console, say
 
 Run = Annotated[Path, typer.Argument(help="A run folder that `checkrein fit` wrote.")]
 Single = Annotated[bool, typer.Option("--single", help="The best single policy instead of the mixture.")]
+Uncertified = Annotated[
+    bool, typer.Option("--uncertified", help="Where nothing passed, the candidate that was refused all the same.")
+]
 
 
 class Format(StrEnum):
@@ -29,12 +32,13 @@ def export(
         Path | None, typer.Option(help="File to write; default: policy.json or policy.onnx in the run.")
     ] = None,
     single: Single = False,
+    uncertified: Uncertified = False,
 ) -> None:
     """Write the policy so that it needs neither checkrein nor Python, checked against ours on random states."""
     from checkrein.deploy import export_json, export_onnx, load
     from checkrein.runs.folder import RunFolder
 
-    deployed = load(run, single=single)
+    deployed = load(run, single=single, uncertified=uncertified)
     path = out or RunFolder(run).export_file(form)
     write = export_json if form is Format.JSON else export_onnx
     write(deployed.policy, deployed.encoding, path)
@@ -50,13 +54,14 @@ def roll_out(
     discount: Annotated[float, typer.Option(min=0.0, max=1.0)] = 1.0,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     single: Single = False,
+    uncertified: Uncertified = False,
 ) -> None:
     """Play the policy in a Gymnasium environment, one member of the mixture per episode."""
     from checkrein.deploy import load, rollout
 
     if discount == 0:
         raise ArgumentError("the discount is 0: it must lie in (0, 1]")
-    deployed = load(run, single=single)
+    deployed = load(run, single=single, uncertified=uncertified)
     result = rollout(deployed, env, episodes=episodes, seed=seed, max_steps=max_steps, discount=discount)
     table = Table("sum of", "mean", "+-", "discounted", "+-")
     for name in result.names:

@@ -50,7 +50,7 @@ def frontier(
     swept = _swept(limit, start, end)
     if not resume and RunFolder(out).holds_rounds:
         raise DataError(f"{out} holds a run already: pass --resume to take it up, or choose another --out")
-    prepared = prepare(problem)
+    prepared = prepare(problem, hold_out=True)
     sweep_of(prepared, swept, points)  # what is wrong with the question is told before anything is written
     for warning in prepared.card.warnings:
         errors.print(Text("warning: ", style="yellow") + Text(warning))

@@ -107,7 +107,9 @@ def certify(
 
 
 def show_left_out(trial: "Trial") -> None:
-    """Print how many episodes do not judge the run, because they are copies or because it learned from them."""
+    """Print what is judged, and how many episodes do not judge it: copies, and those that the run learned from."""
+    if trial.uncertified:
+        say("The run has no policy that passed: what is judged here is the one that was refused.")
     if trial.copies is not None and len(trial.copies):
         say(f"Of this log, {trial.copies.words()}.")
     if trial.learned:

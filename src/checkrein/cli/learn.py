@@ -1,28 +1,37 @@
 """checkrein example, init, inspect, fit, report: from a log to a policy and a report."""
 
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.live import Live
-from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
 from checkrein.base.errors import DataError
 from checkrein.cli.judge import show_certificate
-from checkrein.cli.progress import Progress, progress_line
-from checkrein.cli.shared import INFEASIBLE, INTERRUPTED, OK, STOPPED_SHORT, app, console, errors, say
+from checkrein.cli.progress import Progress, candidate_line, progress_line
+from checkrein.cli.shared import (
+    BROKEN,
+    INFEASIBLE,
+    INTERRUPTED,
+    OK,
+    STOPPED_SHORT,
+    UNPROVEN,
+    app,
+    console,
+    errors,
+    say,
+)
+from checkrein.cli.show import show_card, show_summary
 
 if TYPE_CHECKING:
     from checkrein import Round
     from checkrein.logs.card import DataCard
-    from checkrein.report.model import Estimate, Summary
+    from checkrein.report.model import Summary
     from checkrein.runs.again import Asked
-
-STYLE = {"good": "bold green", "caution": "bold yellow", "bad": "bold red"}
+    from checkrein.runs.prepare import Prepared
+    from checkrein.selection.fixed_sequence import Candidate
 
 ProblemPath = Annotated[Path, typer.Argument(help="A problem file; `checkrein init LOG` writes a first version.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Treat what is odd about the log as an error.")]
@@ -76,18 +85,20 @@ def fit(
         Path | None,
         typer.Option("--from", help="A finished run on the same log: its policies are kept for this other question."),
     ] = None,
+    explore: Annotated[
+        bool, typer.Option("--explore", help="Learn and estimate, but judge nothing: this costs no look.")
+    ] = False,
 ) -> None:
-    """Learn a policy within the limits, judge it on held-out episodes, and write a report."""
-    from checkrein import Status
-    from checkrein.runs import fit as fitting
+    """Learn a policy within the limits, judge it by episodes that had no part in it, and write a report."""
     from checkrein.runs.again import ask
     from checkrein.runs.folder import RunFolder
     from checkrein.runs.prepare import prepare
 
-    if not resume and RunFolder(out).holds_rounds:
+    if not resume and RunFolder(out).holds_run:
         raise DataError(f"{out} holds a run already: pass --resume to take it up, or choose another --out")
     origin = [] if source is None else ["--from", str(source)]
-    command = shlex.join(["checkrein", "fit", str(problem), *origin, "--out", str(out)])
+    mode = ["--explore"] if explore else []
+    command = shlex.join(["checkrein", "fit", str(problem), *origin, *mode, "--out", str(out)])
     asked = None if source is None else ask(problem, source)
     if asked is not None and not asked.why:
         _show_answer(asked, out, command)
@@ -97,30 +108,79 @@ def fit(
     prepared = prepare(problem, strict=strict)
     for warning in prepared.card.warnings:
         errors.print(Text("warning: ", style="yellow") + Text(warning))
+    say(f"Learning with {prepared.card.functions}.")
+    if prepared.cross_fitted:
+        RunFolder(out).require_no_rounds()
+        raise typer.Exit(_fit_cross_fitted(prepared, out, command, explore=explore))
+    raise typer.Exit(_fit_holding_out(prepared.unjudged if explore else prepared, out, command, asked))
+
+
+def _fit_cross_fitted(prepared: "Prepared", out: Path, command: str, *, explore: bool) -> int:
+    """Let all episodes learn and judge; return the exit code."""
+    from checkrein.report.model import CERTIFIED, EXPLORED
+    from checkrein.report.model import INFEASIBLE as NOTHING_MEETS_THE_LIMITS
+    from checkrein.runs.cross_fitted import explore_cross_fitted, fit_cross_fitted
+
+    progress = Progress(live=console.is_terminal)
+    tried: list[Candidate] = []
+
+    def show(candidate: "Candidate") -> None:
+        tried.append(candidate)
+        progress.line = candidate_line(len(tried), candidate)
+
     try:
-        progress = Progress(live=console.is_terminal)
         with Live(progress, console=console, refresh_per_second=10):
+            if explore:
+                summary = explore_cross_fitted(prepared, out, command=command, tell=progress.tell)
+            else:
+                _, summary = fit_cross_fitted(prepared, out, command=command, tell=progress.tell, on_candidate=show)
+            progress.tell("")
+    except KeyboardInterrupt:
+        errors.print(f"interrupted: nothing was kept. Begin anew with: {command}", markup=False)
+        return INTERRUPTED
+    _show_found(summary, prepared.card, out)
+    if summary.status in (CERTIFIED, EXPLORED):
+        return OK
+    broken = summary.certificate is not None and summary.certificate.verdict == "fail"
+    return INFEASIBLE if summary.status == NOTHING_MEETS_THE_LIMITS else BROKEN if broken else UNPROVEN
 
-            def show(played: "Round") -> None:
-                progress.line = progress_line(prepared.goals, played)
 
+def _fit_holding_out(prepared: "Prepared", out: Path, command: str, asked: "Asked | None") -> int:
+    """Learn from one part and judge by the other; return the exit code."""
+    from checkrein import Status
+    from checkrein.runs import fit as fitting
+
+    progress = Progress(live=console.is_terminal)
+
+    def show(played: "Round") -> None:
+        progress.line = progress_line(prepared.goals, played)
+
+    try:
+        with Live(progress, console=console, refresh_per_second=10):
             solution, summary = fitting.fit(
                 prepared, out, command=command, on_round=show, tell=progress.tell, asked=asked
             )
             progress.tell("")
     except KeyboardInterrupt:
         errors.print(f"interrupted: what was played is kept. Go on with: {command} --resume", markup=False)
-        sys.exit(INTERRUPTED)
+        return INTERRUPTED
+    _show_found(summary, prepared.card, out)
+    codes = {Status.CONVERGED: OK, Status.INFEASIBLE: INFEASIBLE}
+    return codes.get(solution.status, STOPPED_SHORT)
+
+
+def _show_found(summary: "Summary", before: "DataCard", out: Path) -> None:
+    """Print what a run found, with the warnings that learning and judging added to those of the log."""
+    from checkrein.runs.folder import RunFolder
+
     show_summary(summary)
-    for warning in summary.card.warnings[len(prepared.card.warnings) :]:  # of learning and judging
+    for warning in summary.card.warnings[len(before.warnings) :]:
         errors.print(Text("warning: ", style="yellow") + Text(warning))
     if summary.certificate is not None:
         show_certificate(summary.certificate, summary.costs[0])
     if summary.sensitivity is not None:
         say(summary.sensitivity.explanation)
     say(f"Report: {RunFolder(out).report_file}")
-    codes = {Status.CONVERGED: OK, Status.INFEASIBLE: INFEASIBLE}
-    raise typer.Exit(codes.get(solution.status, STOPPED_SHORT))
 
 
 def _show_answer(asked: "Asked", out: Path, command: str) -> None:
@@ -141,66 +201,3 @@ def report(run: Annotated[Path, typer.Argument(help="A run folder that `checkrei
 
     folder = RunFolder(run)
     say(f"Report: {fitting.write_report(folder, folder.summary())}")
-
-
-def show_card(card: "DataCard") -> None:
-    """Print a data card."""
-    from checkrein.report.words import unit_in_words
-
-    facts = Table.grid(padding=(0, 2))
-    left = "; ".join(f"{count:,}: {reason}" for reason, count in card.left_out.items()) or "none"
-    horizon = "all of an episode" if card.effective_horizon is None else f"about {card.effective_horizon:.0f} steps"
-    distinct = "" if card.distinct is None else f", {card.distinct:,} of them distinct"
-    clusters = "" if card.clusters is None else f", in {card.clusters:,} clusters of up to {card.largest_cluster:,}"
-    for name, value in {
-        "log": card.source,
-        "rows": f"{card.rows:,}, {card.rows_used:,} used{distinct}",
-        "left out": left,
-        "episodes": f"{card.episodes:,} of {card.shortest} to {card.longest} steps (median {card.median:g}){clusters}",
-        "cut off": f"{card.truncated:,} episodes end without a terminal row",
-        "states": card.states,
-        "horizon": f"{horizon} (discount {card.discount:g})",
-        "propensities": "logged" if card.propensities else "not logged",
-    }.items():
-        facts.add_row(f"[bold]{name}[/bold]", escape(value))
-    console.print(facts)
-    actions = Table("action", "decisions", "share", "states without it")
-    for use in card.actions:
-        lacking = "" if use.states_without is None else f"{use.states_without:,}"
-        actions.add_row(escape(use.action), f"{use.count:,.0f}", f"{use.share:.1%}", lacking)
-    console.print(actions)
-    costs = Table("cost", "behavior", "+-", "one step", "unit")
-    for b in card.behavior:
-        error = "" if b.standard_error is None else f"{b.standard_error:.2g}"
-        unit = unit_in_words(b.unit, card.discount)
-        costs.add_row(escape(b.cost), f"{b.value:.4g}", error, f"{b.lowest:g} to {b.highest:g}", unit)
-    console.print(costs)
-    for warning in card.warnings:
-        console.print(Text("warning: ", style="yellow") + Text(warning))
-
-
-def show_summary(summary: "Summary") -> None:
-    """Print the verdict and the table behind it."""
-    console.print()
-    console.print(Text(summary.verdict, style=STYLE[summary.level]), soft_wrap=True)
-    say(summary.explanation)
-    table = Table("policy")
-    for row in summary.costs:
-        table.add_column(escape(row.name), justify="right")
-    table.add_row("goal", *(escape(row.goal) for row in summary.costs), end_section=True, style="dim")
-    for policy in summary.policies:
-        table.add_row(policy, *(_cell(row.values[policy]) for row in summary.costs))
-    console.print(table)
-    held = "held-out estimates, in brackets those of the learning part"
-    judged = any(estimate.held_out is not None for row in summary.costs for estimate in row.values.values())
-    which = held if judged else "estimates of the learning part"
-    console.print(Text(which, style="dim"))
-    for unit in dict.fromkeys(row.unit for row in summary.costs):
-        names = ", ".join(row.name for row in summary.costs if row.unit == unit)
-        console.print(Text(f"{names}: {unit}", style="dim"))
-
-
-def _cell(estimate: "Estimate") -> str:
-    values = [value for value in (estimate.held_out, estimate.learning) if value is not None]
-    shown = [f"{value:.4g}" for value in values]
-    return f"{shown[0]} ({shown[1]})" if len(shown) > 1 else "".join(shown)

@@ -10,6 +10,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from checkrein import Problem, Round
     from checkrein.problem.goals import Goal
+    from checkrein.selection.fixed_sequence import Candidate
 
 
 @dataclass
@@ -47,3 +48,11 @@ def progress_line(goals: "Sequence[Goal]", played: "Round") -> str:
         sign = ">=" if goal.direction is Direction.AT_LEAST else "<="
         parts.append(f"{goal.name} {goal.direction.sign * value + 0.0:.5g} {sign} {goal.limit:.5g} (x {price:.3g})")
     return "  ".join(parts)
+
+
+def candidate_line(number: int, candidate: "Candidate") -> str:
+    """Return how far a candidate goes, and whether it keeps the limits."""
+    return (
+        f"candidate {number}: {candidate.distance:.0%} of the way from behavior, {candidate.margin:g} standard errors "
+        f"under the limits: {candidate.certificate.verdict}"
+    )

@@ -11,7 +11,7 @@ OK = 0
 BAD_INPUT = 2  # something the user can fix: a file, a key, an option
 INFEASIBLE = 3  # a result: no supported policy keeps all limits
 STOPPED_SHORT = 4  # a result: rounds, bound or numbers ran out before the tolerance was reached
-BROKEN, UNPROVEN = 5, 6  # results of certify: a limit is broken; nothing could be shown
+BROKEN, UNPROVEN = 5, 6  # results of certify, and of a cross-fitted fit: a limit is broken; nothing could be shown
 INTERRUPTED = 130  # Ctrl-C
 
 app = typer.Typer(
@@ -20,7 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     epilog="Exit codes: 0 done, 2 bad input, 3 infeasible limits, 4 stopped short of the tolerance, "
-    "5 a limit is broken, 6 not certified (both of certify), 7 a claim does not hold (reproduce), 130 interrupted.",
+    "5 a limit is broken, 6 not certified 7 a claim does not hold, 130 interrupted.",
 )
 console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False, soft_wrap=True)

@@ -80,23 +80,24 @@ class EpisodePolicy:
         return decoded(draw(probabilities, np.random.default_rng(seed)), self.encoding)
 
 
-def load_policy(path: str | Path, *, single: bool = False) -> DeployedPolicy:
+def load_policy(path: str | Path, *, single: bool = False, uncertified: bool = False) -> DeployedPolicy:
     """Read the policy of a finished run from its folder, or any policy from the file `save_policy` wrote.
 
     single: of a run, the best single policy instead of the mixture
+    uncertified: of a cross-fitted run where nothing passed, the candidate that was refused; without it, such a run has
+        no policy to act by, because behavior should go on
     """
     if Path(path).suffix in (".json", ".onnx"):
         raise StorageError(f"{path} is an export for other programs: load the run folder instead")
-    return load(path, single=single) if Path(path).is_dir() else DeployedPolicy(read_policy(path))
+    if not Path(path).is_dir():
+        return DeployedPolicy(read_policy(path))
+    return load(path, single=single, uncertified=uncertified)
 
 
-def load(run_folder: str | Path, *, single: bool = False) -> DeployedPolicy:
-    """Read the policy of a finished run, and its encoding where there is one.
-
-    single: the best single policy instead of the mixture
-    """
+def load(run_folder: str | Path, *, single: bool = False, uncertified: bool = False) -> DeployedPolicy:
+    """Read the policy of a finished run, and its encoding where there is one; choices as in `load_policy`."""
     folder = RunFolder(Path(run_folder))
-    return DeployedPolicy(folder.policy(single=single), folder.encoding())
+    return DeployedPolicy(folder.policy(single=single, uncertified=uncertified), folder.encoding())
 
 
 def encoded(states: States, encoding: Encoding | None) -> Array:

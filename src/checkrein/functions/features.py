@@ -42,7 +42,7 @@ class OneHot:
 class Polynomial:
     """All monomials of the observations up to a degree, the constant included."""
 
-    degree: int = 1
+    degree: int = 2
 
     def __post_init__(self) -> None:
         if self.degree < 0:

@@ -47,6 +47,7 @@ class DataCard(BaseModel):
     longest: int
     truncated: int  # episodes that end without a terminal row
     states: str  # in words: "48 finite states of severity, lactate" or "6 features of ..."
+    functions: str = ""  # what was chosen to learn with, and why; empty: an older run
     states_visited_once: int | None
     actions: list[ActionUse]
     behavior: list[Behavior]

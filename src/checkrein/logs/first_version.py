@@ -73,7 +73,6 @@ def _text(
     shown = [f"#   {name:<24} {kind!s:<10} {_examples(head[name][:3])}" for name, kind in head.schema.items()]
     objective = found.get("objective", costs[0] if costs else CHANGE)
     direction = "maximize" if objective.lower() in REWARDS else "minimize"
-    numbers = any(head.schema[name].is_float() for name in state)
     path = _quoted(paths[0]) if len(paths) == 1 else json.dumps(list(paths), ensure_ascii=False)
     other = next((cost for cost in costs if cost != objective), CHANGE)
     optional = {
@@ -110,8 +109,8 @@ def _text(
         "",
         "[learn]",
         "discount = 0.99               # 1 for plain sums over an episode that ends",
-        f'functions = "{"linear" if numbers else "tabular"}"         # tabular: finite states; linear, trees: numbers',
-        "holdout = 0.5                 # the share of episodes to judge by, not to learn from",
+        '# functions = "auto"         # tables or features, as `inspect` says; see the docs for others',
+        '# certificate = "cross-fitted"  # all episodes learn and judge; or "holdout", which keeps some to judge by',
         "seed = 0",
         "",
     ]

@@ -128,8 +128,8 @@ def _advice(card: DataCard) -> list[str]:
         said.append("no episode ends in a terminal row: is the terminal column right?")
     if card.states_visited_once is not None and card.states_visited_once > SCATTERED * card.rows:
         said.append(
-            f'{card.states_visited_once:,} states occur only once in {card.rows:,} rows: use functions = "linear", or '
-            "bin the state's numbers, for a table learns nothing from them"
+            f"{card.states_visited_once:,} states occur only once in {card.rows:,} rows: a table learns nothing from "
+            'them. Bin the numbers, leave a column out, or use functions = "features"'
         )
     if CUT_OFF * card.episodes < card.truncated < card.episodes:
         said.append(

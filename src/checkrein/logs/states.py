@@ -1,6 +1,7 @@
 """How a table's state and action columns become numbers, and what they were called."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -8,8 +9,10 @@ import polars as pl
 from checkrein.base.arrays import Array, IntArray, frozen
 from checkrein.base.errors import DataError
 from checkrein.data.encoding import MISSING, Encoding, StateColumn, as_text, category_codes
+from checkrein.logs.finite import StateChoice
 from checkrein.logs.sources import ROW, Source
 
+Finite = bool | Literal["auto"] | None  # whether states are finite; None: by the types of their columns
 MOSTLY_NUMBERS = 0.5  # a text column of which more than this share are numbers is a number column with text in it
 
 
@@ -18,25 +21,31 @@ def encode_states(
     table: pl.DataFrame,
     names: Sequence[str],
     actions: tuple[str, ...],
-    finite: bool | None,
+    finite: Finite,
     *,
     integer_actions: bool,
-) -> tuple[Array, Encoding]:
-    """Return states, (n,) or (n, d), and their encoding.
+) -> tuple[Array, Encoding, str]:
+    """Return states, (n,) or (n, d), their encoding, and why they are what they are where that was to be chosen.
 
-    finite: None takes columns of integers and text as finite states, and any column of fractions as features
+    finite: None takes columns of integers and text as finite states, and any column of fractions as features; "auto"
+        goes by how often a combination comes up
     """
     kinds = {name: table.schema[name] for name in names}
     for name in names:
         require_no_text_among_numbers(source, table, name, None)
-    as_finite = not any(kind.is_float() for kind in kinds.values()) if finite is None else finite
+    why = ""
+    if finite == "auto":
+        choice = StateChoice.of(table, names)
+        as_finite, why = choice.finite, choice.why
+    else:
+        as_finite = not any(kind.is_float() for kind in kinds.values()) if finite is None else finite
     columns = tuple(_category(table, name) if as_finite else _feature(source, table, name) for name in names)
     if not as_finite:
         encoding = Encoding(actions, columns, integer_actions=integer_actions)
-        return encoding.encode(table), encoding
+        return encoding.encode(table), encoding, why
     codes = np.column_stack([category_codes(column, table) for column in columns])
     combinations, states = np.unique(codes, axis=0, return_inverse=True) if len(names) > 1 else _single(codes)
-    return states.astype(np.int64, copy=False), Encoding(actions, columns, frozen(combinations), integer_actions)
+    return states.astype(np.int64, copy=False), Encoding(actions, columns, frozen(combinations), integer_actions), why
 
 
 def _single(codes: IntArray) -> tuple[IntArray, IntArray]:

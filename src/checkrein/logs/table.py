@@ -16,7 +16,7 @@ from checkrein.data.encoding import Encoding, StateColumn, category_codes
 from checkrein.logs.costs import CostChoice, columns_needed, cost_column, named_costs
 from checkrein.logs.known import Decisions
 from checkrein.logs.sources import ROW, Source, file_trouble, open_source
-from checkrein.logs.states import encode_actions, encode_states
+from checkrein.logs.states import Finite, encode_actions, encode_states
 
 YES, NO = ("1", "1.0", "true", "t", "yes", "y"), ("0", "0.0", "false", "f", "no", "n")
 
@@ -33,7 +33,7 @@ class Columns:
     terminal: str | None = None
     propensity: str | None = None
     n_actions: int | None = None
-    finite: bool | None = None
+    finite: Finite = None
     missing: Sequence[str] = ()
     cluster: str | None = None
     encoding: Encoding | None = None  # of an earlier log, whose numbers for states and actions are to be kept
@@ -49,6 +49,7 @@ class Reading:
     known: Mapping[str, StateActionCost] = field(default_factory=dict)  # the costs that are known for every action
     names: Array | None = None  # (e,) what each episode number is called in the log; None: itself
     copies: Copies | None = None  # the episodes that were left out, once they have been looked for
+    why: str = ""  # states are finite, or not, where that was to be chosen
 
 
 def read_logs(
@@ -108,10 +109,13 @@ def read_table(source: object, columns: Columns) -> Reading:
     table, episodes, steps = _ordered(opened, table, episode, step)
     last = np.append(episodes[1:] != episodes[:-1], True)
     ends = np.zeros(table.height, dtype=bool) if terminal is None else truth_values(opened, table, terminal)
+    why = ""
     if columns.encoding is None:
         actions, labels = encode_actions(opened, table, action, columns.n_actions)
         whole = table[action].dtype.is_integer()
-        states, encoding = encode_states(opened, table, state_columns, labels, columns.finite, integer_actions=whole)
+        states, encoding, why = encode_states(
+            opened, table, state_columns, labels, columns.finite, integer_actions=whole
+        )
     else:
         encoding = replace(columns.encoding, memory=None)
         actions = category_codes(StateColumn(action, encoding.actions), table)
@@ -143,7 +147,7 @@ def read_table(source: object, columns: Columns) -> Reading:
     names = np.array(
         table[episode].gather(np.flatnonzero(np.diff(episodes, prepend=-1))).cast(pl.String), dtype=np.str_
     )
-    return Reading(dataset, opened.name, tuple(warnings), decisions.known_costs(choices, computed), names)
+    return Reading(dataset, opened.name, tuple(warnings), decisions.known_costs(choices, computed), names, why=why)
 
 
 def _collect(source: Source, columns: Sequence[str]) -> pl.DataFrame:

@@ -4,12 +4,13 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, field_serializer
 
-from checkrein.certification.certificate import Certificate
+from checkrein.certification.certificate import Certificate, Verdict
 from checkrein.certification.survival import Sensitivity
 from checkrein.logs.card import DataCard
 from checkrein.problem.goals import Direction
 
 FORMAT = 1
+CERTIFIED, KEEP_BEHAVIOR, INFEASIBLE, EXPLORED = "certified", "behavior goes on", "infeasible", "explored"
 LEARNED, BEHAVIOR, UNCONSTRAINED, SINGLE_POLICY = "learned", "behavior", "unconstrained", "best single policy"
 
 
@@ -109,6 +110,26 @@ class Aimed(Model):
     predicted_to_pass: bool  # whether these keep the limits
 
 
+class Candidate(Model):
+    """One of the policies that a cross-fitted run tried, in the user's signs."""
+
+    rule: int  # times that the support rule was loosened before
+    distance: float  # from behavior, as a share of how far the best policy at the limits goes
+    margin: float  # under the limits, in standard errors
+    values: dict[str, float]  # by cost
+    bounds: dict[str, float | None]  # by constraint, on the side of its limit; empty where nothing was judged
+    verdict: Verdict | None  # on the limits; None: nothing was judged
+    improvement: str | None  # on the objective
+    deployed: bool
+
+
+class CandidateSequence(Model):
+    """The candidates of a cross-fitted run, from near behavior to bold; only the last may not have passed."""
+
+    candidates: list[Candidate]
+    folds: int
+
+
 class Reused(Model):
     """Which run the policies came from, where they were not all found anew."""
 
@@ -151,9 +172,9 @@ class Summary(Model):
     caveat: str  # what the numbers do and do not prove
     costs: list[CostRow]  # the objective first
     policies: list[str]  # in the order to show them
-    gap: float
+    gap: float | None  # None, like the trace: no game was played
     lower_bound: float | None
-    trace: Trace
+    trace: Trace | None
     members: list[Member]
     weighting: str
     differences: Differences | None  # None: the log was not read
@@ -167,6 +188,7 @@ class Summary(Model):
     certificate: Certificate | None = None  # None: nothing was held out, or there is nothing to keep
     singles: Singles | None = None  # None: an older run
     sensitivity: Sensitivity | None = None  # None: not computed
+    sequence: CandidateSequence | None = None  # None: a game was played, and episodes were held out
 
     @field_serializer("certificate")
     def _with_infinities(self, certificate: Certificate | None) -> dict[str, Any] | None:

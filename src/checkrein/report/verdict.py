@@ -9,7 +9,7 @@ from checkrein.certification.certificate import Certificate, Verdict
 from checkrein.game.solution import Status
 from checkrein.problem.goals import Direction
 from checkrein.report.improvement import Improvement, improvement_of
-from checkrein.report.model import BEHAVIOR, LEARNED, CostRow, Estimate
+from checkrein.report.model import BEHAVIOR, CERTIFIED, EXPLORED, INFEASIBLE, LEARNED, CostRow, Estimate
 from checkrein.report.words import is_floor, number, percentage
 
 Level = Literal["good", "caution", "bad"]
@@ -17,6 +17,12 @@ CAVEAT = (
     "Every number is an estimate from the log. Those of the learning part are optimistic, because it chose the policy; "
     "those of the held-out part are not, but they are still estimates and come without a guarantee."
 )
+EXPLORING = (
+    "Every number is an estimate from the episodes that chose the policy, and so too good. Nothing was judged, and no "
+    "look was charged. What is chosen by these numbers is chosen on the episodes that judge later: if you explore a "
+    "lot, keep some for `checkrein certify --data`."
+)
+BY_FOLDS = "Every episode judged a policy that was learned without it; what is deployed draws one of these per episode."
 LEVELS: dict[Verdict, Level] = {"pass": "good", "fail": "bad", "inconclusive": "caution"}
 GUARANTEES: dict[Guarantee, str] = {
     "finite-sample": "The bounds are finite-sample: they hold at any number of episodes, as long as the declared "
@@ -42,31 +48,57 @@ def verdict(status: Status, rows: Sequence[CostRow], certificate: Certificate | 
     return _estimated(status, rows)
 
 
-def caveat(certificate: Certificate | None) -> str:
-    """Return what the numbers do and do not prove."""
+def sequence_verdict(status: str, rows: Sequence[CostRow], certificate: Certificate | None) -> tuple[Level, str]:
+    """Return how good a cross-fitted run is, and why, in one sentence; certificate: None where nothing was judged."""
+    if status == INFEASIBLE:
+        return "bad", "Behavior should go on: no policy that the log supports keeps all the limits together."
+    if status == EXPLORED:
+        change = _change(rows[0], "in going to the limits")
+        return "caution", f"Explored, not judged: by the episodes that it learned from, the learned policy {change}."
+    if certificate is None:
+        return "caution", "Behavior should go on: no policy could be tried."
+    if status == CERTIFIED:
+        return _certified(Status.CONVERGED, rows[0], certificate, "episodes")
+    level, refused = _certified(Status.CONVERGED, rows[0], certificate, "episodes", who="The policy that was refused")
+    return "caution" if level == "good" else level, f"Behavior should go on. {refused}"
+
+
+def caveat(certificate: Certificate | None, *, cross_fitted: bool = False) -> str:
+    """Return what the numbers do and do not prove; cross_fitted: whether all episodes learned and all judged."""
     if certificate is None:
         return CAVEAT
+    episodes = "these episodes" if cross_fitted else "the held-out episodes"
     confidence, permitted = (percentage(share) for share in (certificate.confidence, 1 - certificate.confidence))
     together = "" if len(certificate.constraints) == 1 else ", for all constraints together"
     bounds = f"The certificate rests on bounds at {confidence} confidence{together}."
-    return " ".join((bounds, GUARANTEES[certificate.guarantee], _look(certificate, permitted), ASSUMED))
+    judged = [BY_FOLDS] if cross_fitted else []
+    look = _look(certificate, permitted, episodes)
+    return " ".join((*judged, bounds, GUARANTEES[certificate.guarantee], look, ASSUMED))
 
 
-def _look(certificate: Certificate, permitted: str) -> str:
-    """Say what judging on the held-out episodes has used up of them."""
+def _look(certificate: Certificate, permitted: str, episodes: str) -> str:
+    """Say what judging by episodes has used up of them."""
+    if certificate.alpha == 0:
+        return "No look was charged."
     if certificate.alpha >= (1 - certificate.confidence) * (1 - 1e-9):
-        return f"This look at the held-out episodes spent all of the permitted error of {permitted}: take no other."
+        return f"This look at {episodes} spent all of the permitted error of {permitted}: take no other."
     return (
-        f"This was look {certificate.look} at the held-out episodes: it spent {percentage(certificate.alpha)} of the "
+        f"This was look {certificate.look} at {episodes}: it spent {percentage(certificate.alpha)} of the "
         f"permitted error of {permitted}, which all looks share."
     )
 
 
-def _certified(status: Status, objective: CostRow, certificate: Certificate) -> tuple[Level, str]:
+def _certified(
+    status: Status,
+    objective: CostRow,
+    certificate: Certificate,
+    judges: str = "held-out episodes",
+    who: str = "The learned policy",
+) -> tuple[Level, str]:
     """Speak of an improvement only where it was shown."""
     improvement = improvement_of(certificate, objective.name, objective.direction)
     clusters = "" if certificate.clusters is None else f" of {certificate.clusters:,} clusters"
-    episodes = f"{certificate.episodes:,} held-out episodes{clusters}"
+    episodes = f"{certificate.episodes:,} {judges}{clusters}"
     confidence = f"at {percentage(certificate.confidence)} confidence"
     judged = certificate.constraints
     named = [c.name for c in judged if c.verdict == certificate.verdict] or [c.name for c in judged]
@@ -75,18 +107,18 @@ def _certified(status: Status, objective: CostRow, certificate: Certificate) -> 
     change = _change(objective) if improvement is None else _judged_change(improvement)
     then = "but" if shown else "and"
     if certificate.verdict == "fail":
-        return "bad", f"The learned policy {change}, {then} breaks the {limits}: shown on {episodes} {confidence}."
+        return "bad", f"{who} {change}, {then} breaks the {limits}: shown on {episodes} {confidence}."
     if certificate.verdict == "inconclusive":
         kept = f"whether it keeps the {limits} could not be shown on the {episodes}"
-        return "caution", f"The learned policy {change}, {then} {kept}."
+        return "caution", f"{who} {change}, {then} {kept}."
     better = "" if status is Status.CONVERGED else " A better one may exist."
     if not shown:
         kept = f"keeps every limit, certified on {episodes} {confidence}"
-        return "caution", f"The learned policy {kept}, but {change}.{better}"
+        return "caution", f"{who} {kept}, but {change}.{better}"
     certified = f"certified on {episodes} {confidence}"
     if improvement is not None:
         certified = f"both certified on {episodes}, each {confidence}"
-    return "good", f"The learned policy {change} and keeps every limit: {certified}.{better}"
+    return "good", f"{who} {change} and keeps every limit: {certified}.{better}"
 
 
 def _estimated(status: Status, rows: Sequence[CostRow]) -> tuple[Level, str]:
@@ -104,15 +136,11 @@ def _estimated(status: Status, rows: Sequence[CostRow]) -> tuple[Level, str]:
     return "caution", f"The learned policy {change} and {kept}, {judged}."  # nothing was shown
 
 
-def _change(objective: CostRow) -> str:
+def _change(objective: CostRow, otherwise: str = "as the price of the limits") -> str:
     before, after = (_judge(objective.values[name]) for name in (BEHAVIOR, LEARNED))
     numbers = f"{objective.name} from {number(before)} to {number(after)}"
     better = after > before if objective.direction is Direction.MAXIMISE else after < before
-    return (
-        f"{'raises' if after > before else 'lowers'} {numbers}"
-        if better
-        else f"moves {numbers} as the price of the limits"
-    )
+    return f"{'raises' if after > before else 'lowers'} {numbers}" if better else f"moves {numbers} {otherwise}"
 
 
 def _judged_change(improvement: Improvement) -> str:

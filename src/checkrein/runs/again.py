@@ -47,6 +47,7 @@ class EarlierRun:
     def read(cls, path: Path) -> "EarlierRun":
         """Read a run folder."""
         folder = RunFolder(path)
+        folder.require_game("--from")
         resolved, file, summary = folder.resolved(), folder.problem_file(), folder.summary()
         if resolved.support is None:
             raise DataError(

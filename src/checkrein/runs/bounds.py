@@ -81,12 +81,12 @@ def _convergence(run: FinishedRun) -> list[Comparison]:
         "n_constraints": len(ranges),
         "constraint_range": max(ranges),
     }
-    played, tolerance, first = len(run.summary.trace.round), run.learn.tolerance, run.summary.trace.gap[0]
+    played, tolerance, first = run.played, run.learn.tolerance, run.first_gap
     descent = run.multipliers.learner == "OnlineGradientDescent"
     rounds = online_gradient_descent_rounds if descent else exponentiated_gradient_rounds
     gap = online_gradient_descent_gap if descent else exponentiated_gradient_gap
     who = "online gradient descent" if descent else "exponentiated gradient"
-    reached = f"{run.summary.gap:.3g}"
+    reached = f"{run.gap:.3g}"
     found = [
         Comparison(
             f"4.1: rounds to a gap of {tolerance:g}",
@@ -102,7 +102,7 @@ def _convergence(run: FinishedRun) -> list[Comparison]:
         ),
     ]
     for place, constraint in enumerate(run.constraints):
-        arguments = {"tolerance": run.summary.gap, "bound": run.multipliers.bound / scales[place]}
+        arguments = {"tolerance": run.gap, "bound": run.multipliers.bound / scales[place]}
         arguments |= {"objective_bound": run.objective_bound, "constraint_range": run.constraint_range(place)}
         limits = {} if run.summary.aimed is None else run.summary.aimed.limits
         limit = limits.get(constraint.name, constraint.limit)
@@ -145,7 +145,7 @@ def _end_to_end(run: FinishedRun) -> list[Comparison]:
         return []
     printed, checked = _whole(run)
     drift = run.drift(0)
-    measured = f"gap {run.summary.gap:.3g}" + ("" if drift is None else f", held-out minus learning {drift:+.3g}")
+    measured = f"gap {run.gap:.3g}" + ("" if drift is None else f", held-out minus learning {drift:+.3g}")
     found = [
         Comparison(f"4.4: excess of {run.row(0).name}", _said(printed.objective), _said(checked.objective), measured)
     ]
@@ -173,11 +173,11 @@ def _whole(run: FinishedRun) -> tuple[EndToEnd, EndToEnd]:
     }
     joint = joint_bound(**values)
     one, first, second = _coefficients(run)
-    played = len(run.summary.trace.round)
+    played = run.played
     counts = run.iterations * (m + 1), corrected.regressions(iterations=run.iterations, rounds=played, n_constraints=m)
     epsilons = _epsilon(run, counts[0], joint, PRINTED), _epsilon(run, counts[1], joint, corrected.CONSTANTS)
     given: dict[str, Any] = {"iterations": run.iterations, "discount": run.learn.discount, **values}
-    given |= {"tolerance": run.summary.gap}
+    given |= {"tolerance": run.gap}
     return (
         end_to_end(epsilon=epsilons[0], concentration=one, **given),
         corrected.end_to_end(epsilon=epsilons[1], concentration=second, evaluation_concentration=first, **given),

@@ -20,8 +20,9 @@ from checkrein.report.model import LEARNED, CostRow, Summary
 from checkrein.runs.dimensions import dimension_of
 from checkrein.runs.folder import Resolved, RunFolder
 from checkrein.runs.players import LOOKAHEAD, functions_of
-from checkrein.runs.problem_file import Learn, ProblemFile
-from checkrein.runs.reading import missing, read, with_path
+from checkrein.runs.problem_file import ProblemFile
+from checkrein.runs.reading import missing, read, settled, with_path
+from checkrein.runs.sections import Learn
 from checkrein.theory import Concentration, logged_concentration
 
 LEFT = 1e-6  # of where an iteration began, once it is at its fixed point
@@ -61,6 +62,9 @@ class FinishedRun:
     step_costs: tuple[float, ...]  # the largest |cost| of a step: of the objective, then of each constraint
     logged: Logged | None
     n_inputs: int | None
+    played: int  # rounds
+    first_gap: float  # after the first of them
+    gap: float  # after the last
 
     @property
     def learn(self) -> Learn:
@@ -118,14 +122,22 @@ class FinishedRun:
 def open_run(path: Path, data: str | None = None) -> FinishedRun:
     """Read a run folder, and the log that it learned from: as given, or where the problem file says, if it is there."""
     folder = RunFolder(path)
+    folder.require_game("checkrein bounds run")
     resolved, summary, file = folder.resolved(), folder.summary(), folder.problem_file()
+    trace, gap = summary.trace, summary.gap
+    if trace is None or gap is None:
+        raise ProblemError(f"{path} has no rounds that the theorems could be held against")
     encoding = folder.encoding()
     steps = _step_costs(summary, resolved.constraints, encoding)
     if data is not None:
         file = with_path(file, data)
     dataset = None
     if data is not None or not missing(file, Path()):
-        dataset = _learning_part(read(file, Path(), encoding), resolved, f"{file.data.path}", path)
+        reading = read(file, Path(), encoding)
+        file = settled(file, reading.dataset)
+        dataset = _learning_part(reading, resolved, f"{file.data.path}", path)
+    elif encoding is not None:
+        file = file.settled(finite=encoding.combinations is not None, width=len(encoding.columns), by_folds=False)
     discount = file.learn.discount
     inputs = None
     if encoding is not None:
@@ -140,6 +152,9 @@ def open_run(path: Path, data: str | None = None) -> FinishedRun:
         step_costs=steps,
         logged=logged,
         n_inputs=inputs if logged is None else logged.n_inputs,
+        played=len(trace.round),
+        first_gap=trace.gap[0],
+        gap=gap,
     )
 
 

@@ -95,8 +95,8 @@ def fit(
         reused=None if asked is None else Reused(run=str(asked.run.path), policies=len(known), log_read=True),
     )
     folder = RunFolder(out)
-    folder.write_policy(single, _encoding(prepared))
-    folder.write_problem(prepared.text, _resolved(prepared, support, margins))
+    folder.write_policy(single, encoding_of(prepared))
+    folder.write_problem(prepared.text, resolved_of(prepared, support, margins))
     if certificate is not None:
         folder.write_certificate(certificate)
     if hidden is not None:
@@ -147,13 +147,14 @@ def _hidden_factor(prepared: Prepared, policy: Policy, certificate: Certificate)
     return found.calling(prepared.goals[0].name)
 
 
-def _encoding(prepared: Prepared) -> Encoding | None:
+def encoding_of(prepared: Prepared) -> Encoding | None:
     """Return what numbers stand for, with the past that has joined the policy's states."""
     encoding = prepared.dataset.encoding
     return None if encoding is None else replace(encoding, memory=prepared.problem.dataset.memory)
 
 
-def _resolved(prepared: Prepared, support: Support, margins: MarginChoice | None) -> Resolved:
+def resolved_of(prepared: Prepared, support: Support | None, margins: MarginChoice | None) -> Resolved:
+    """Return what a problem file came to; support: None where every fold chose its own."""
     return Resolved(
         prepared.objective,
         tuple(prepared.problem.constraints),
@@ -162,6 +163,7 @@ def _resolved(prepared: Prepared, support: Support, margins: MarginChoice | None
         support,
         () if margins is None else margins.constraints,
         prepared.learned,
+        prepared.cross_fitted,
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from checkrein.base import storage
-from checkrein.base.errors import DataError, StorageError
+from checkrein.base.errors import DataError, StorageError, UncertifiedError
 from checkrein.base.storage import storable
 from checkrein.certification import Certificate
 from checkrein.certification.survival import Sensitivity
@@ -28,6 +28,7 @@ from checkrein.runs.problem_file import ProblemFile, parse_problem
 PROBLEM, RESOLVED = "problem.toml", "problem.npz"  # as the user wrote it, and what it came to
 ENCODING = "encoding.npz"  # absent where states and actions were numbers from the start
 SINGLE = "single.npz"  # the best single policy
+UNCERTIFIED = "uncertified.npz"  # of a cross-fitted run where nothing passed: the candidate that was refused
 SUMMARY, REPORT = "summary.json", "report.html"
 CERTIFICATE = "certificate.json"
 NEW_CERTIFICATE, SINGLE_CERTIFICATE = "certificate-new.json", "certificate-single.json"
@@ -43,7 +44,7 @@ PLAYED = (SETTINGS, ROUNDS, POLICIES, SOLUTION, POLICY)  # `solve` writes these 
 KNOWN = frozenset(
     {
         *PLAYED,
-        *(PROBLEM, RESOLVED, ENCODING, SINGLE, SUMMARY, REPORT),
+        *(PROBLEM, RESOLVED, ENCODING, SINGLE, UNCERTIFIED, SUMMARY, REPORT),
         *(CERTIFICATE, NEW_CERTIFICATE, SINGLE_CERTIFICATE),
         *(SENSITIVITY, NEW_SENSITIVITY, SINGLE_SENSITIVITY),
         *(EVALUATION, CALIBRATION),
@@ -66,6 +67,7 @@ class Resolved:
     support: the rule that was learned with
     aimed: the constraints that learning aimed at; none: those that were asked for
     learned: the episodes that were learned from; None where they are not known
+    cross_fitted: whether these are all there are, and judged, too, each a policy that was learned without it
     """
 
     objective: str
@@ -75,6 +77,7 @@ class Resolved:
     support: Support | None = None
     aimed: tuple[AtMost, ...] = ()
     learned: EpisodeKeys | None = None
+    cross_fitted: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,8 +88,18 @@ class RunFolder:
 
     @property
     def holds_rounds(self) -> bool:
-        """Whether a run was begun here."""
+        """Whether a game was begun here."""
         return (self.path / ROUNDS).exists()
+
+    @property
+    def holds_run(self) -> bool:
+        """Whether a run was begun here, or finished."""
+        return self.holds_rounds or (self.path / SUMMARY).exists()
+
+    @property
+    def uncertified(self) -> bool:
+        """Whether a cross-fitted run ended here without a policy that passed."""
+        return (self.path / RESOLVED).exists() and not (self.path / POLICY).exists()
 
     @property
     def report_file(self) -> Path:
@@ -109,14 +122,53 @@ class RunFolder:
         """Return where the policy for other programs belongs."""
         return self.path / EXPORTS[form]
 
-    def policy(self, *, single: bool = False) -> Policy:
-        """Read the learned policy; single: the best single policy instead of the mixture."""
-        file = self.path / (SINGLE if single else POLICY)
+    def policy(self, *, single: bool = False, uncertified: bool = False) -> Policy:
+        """Read the learned policy.
+
+        single: the best single policy instead of the mixture
+        uncertified: where nothing passed, the candidate that was refused; without it, that is an error
+        """
+        if single and (self.path / RESOLVED).exists():
+            self.require_game("--single")
+        name = SINGLE if single else POLICY
+        if self.uncertified and not single:
+            self._require_asked(uncertified)
+            name = UNCERTIFIED
+        file = self.path / name
         if not file.exists():
             raise StorageError(
                 f"{self.path} has no {file.name}: it is not the folder of a finished run of `checkrein fit`"
             )
         return load_policy(file)
+
+    def require_no_rounds(self) -> None:
+        """Raise where a game was begun, which a cross-fitted run does not go on with."""
+        if self.holds_rounds:
+            raise DataError(
+                f'{self.path} holds a run with certificate = "holdout", but this one is cross-fitted: choose another '
+                "--out, or set it in [learn]"
+            )
+
+    def require_game(self, what: str) -> None:
+        """Raise where a run was cross-fitted: it has no rounds, and no best single policy."""
+        if self.resolved().cross_fitted:
+            raise DataError(
+                f"{self.path} is a cross-fitted run, without the rounds of a game that {what} asks for: fit it again "
+                'with certificate = "holdout" in [learn]'
+            )
+
+    def _require_asked(self, uncertified: bool) -> None:
+        """Raise unless there is a policy that was not certified, and it was asked for by name."""
+        why = "nothing was judged"
+        if self.certificate_file().exists():
+            why = self.certificate().reason
+        if not (self.path / UNCERTIFIED).exists():
+            raise UncertifiedError(f"{self.path} has no policy ({why}): behavior should go on")
+        if not uncertified:
+            raise UncertifiedError(
+                f"no policy of {self.path} was certified ({why}): behavior should go on. The one that is kept there "
+                "is had by name: uncertified=True in Python, --uncertified on the command line"
+            )
 
     def encoding(self) -> Encoding | None:
         """Read what the policy's numbers stand for; None where the log had numbers from the start."""
@@ -151,6 +203,16 @@ class RunFolder:
         if encoding is not None:
             storage.save(encoding, self.path / ENCODING)
         save_policy(single, self.path / SINGLE)
+
+    def write_judged_policy(self, policy: Policy | None, encoding: Encoding | None, *, certified: bool) -> None:
+        """Write the policy of a cross-fitted run under the name that says whether it may act, if there is one."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        if encoding is not None:
+            storage.save(encoding, self.path / ENCODING)
+        for name in (POLICY, UNCERTIFIED):
+            (self.path / name).unlink(missing_ok=True)
+        if policy is not None:
+            save_policy(policy, self.path / (POLICY if certified else UNCERTIFIED))
 
     def write_problem(self, text: str, resolved: Resolved) -> None:
         """Write the problem file and what it came to."""

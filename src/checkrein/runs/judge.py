@@ -23,7 +23,7 @@ from checkrein.runs.folder import RunFolder
 from checkrein.runs.method import method_for
 from checkrein.runs.players import light_functions
 from checkrein.runs.problem_file import ProblemFile
-from checkrein.runs.reading import folder_of, missing, read, with_path
+from checkrein.runs.reading import folder_of, missing, read, settled, with_path
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Trial:
     constraints: tuple[AtMost, ...]
     costs: tuple[str | AtMost, ...]  # the objective first
     objective: str
+    uncertified: bool = False  # whether the policy is one that did not pass
 
 
 def open_trial(run: Path, data: str | None, *, single: bool = False) -> Trial:
@@ -49,7 +50,8 @@ def open_trial(run: Path, data: str | None, *, single: bool = False) -> Trial:
     data: a path or glob; None: the path in the run's problem file, from where this is called
     """
     folder = RunFolder(run)
-    asked, policy, file = folder.resolved(), folder.policy(single=single), folder.problem_file()
+    asked, policy = folder.resolved(), folder.policy(single=single, uncertified=True)
+    file = folder.problem_file()
     if data is not None:
         file = with_path(file, data)
     elif gone := missing(file, Path()):
@@ -60,14 +62,16 @@ def open_trial(run: Path, data: str | None, *, single: bool = False) -> Trial:
             "`checkrein fit`, so that they can be told from those that judge"
         )
     reading = read(file, Path(), folder.encoding())
+    file = settled(file, reading.dataset)
     episodes = EpisodeKeys.of(reading.dataset, reading.names)
     own, fresh = episodes.digest == asked.log, np.ones(len(episodes), bool)
     if asked.learned is not None:
         fresh = ~asked.learned.seen_in(episodes)
     if not fresh.any():
-        raise DataError(
-            f"the run learned from all of this log, {fresh.size:,} episodes: judge it on another one, or hold some out"
-        )
+        known = f"the run learned from all of this log, {fresh.size:,} episodes"
+        if asked.cross_fitted:
+            known += ", and was judged by them, fold by fold. Only episodes that are new can judge it again"
+        raise DataError(f"{known}: judge it on another log, or hold some out")
     costs: tuple[str | AtMost, ...] = (asked.objective, *asked.constraints)
     return Trial(
         file=file,
@@ -81,6 +85,7 @@ def open_trial(run: Path, data: str | None, *, single: bool = False) -> Trial:
         constraints=asked.constraints,
         costs=costs,
         objective=asked.objective,
+        uncertified=folder.uncertified,
     )
 
 

@@ -18,7 +18,7 @@ from checkrein.online import CuttingPlane, ExponentiatedGradient, OnlineGradient
 from checkrein.policies import Support
 from checkrein.problem import Problem
 from checkrein.protocols import FunctionClass, OnlineLearner
-from checkrein.runs.problem_file import Learn
+from checkrein.runs.sections import Learn
 
 FROZEN = 64  # fits after which trees keep their structure, so that values converge
 FEW_TREES, EARLY = 10, 8  # and the same of forests that are fitted many times over
@@ -75,7 +75,7 @@ def functions_of(learn: Learn) -> FunctionClass:
     match learn.functions:
         case "tabular":
             return Tabular()
-        case "linear":
+        case "linear" | "features" | "auto":  # of learned features, what values the end of an episode that was cut off
             return Linear(Polynomial(learn.degree), ridge=learn.ridge)
         case "trees":
             return Trees(learn.n_trees, learn.min_leaf, freeze_after=FROZEN)

@@ -22,7 +22,7 @@ from checkrein.problem.goals import Goal, Unit
 from checkrein.protocols import Cost
 from checkrein.runs.players import evaluator_of, functions_of
 from checkrein.runs.problem_file import ProblemFile, read_problem_file
-from checkrein.runs.reading import cost_of, folder_of, objective_of, read
+from checkrein.runs.reading import by_folds, cost_of, folder_of, objective_of, read, settled
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class Prepared:
     learned: EpisodeKeys | None  # the episodes to learn from; None where episodes are not known
     judging: EpisodeKeys | None  # those held out
     copies: Copies | None  # of other episodes, left out of all of these
+    cross_fitted: bool = False  # whether all episodes learn and all judge, none both for the same policy
 
     @property
     def log(self) -> str | None:
@@ -49,18 +50,30 @@ class Prepared:
         return (self.learned if self.judging is None else self.learned.joined(self.judging)).digest
 
     @property
+    def unjudged(self) -> "Prepared":
+        """The same with nothing to judge by: for a run that explores."""
+        return replace(self, held_out=None)
+
+    @property
     def objective(self) -> str:
         """The name of the cost that is minimised."""
         return objective_of(self.file)
 
 
-def prepare(path: Path, *, strict: bool = False) -> Prepared:
-    """Read a problem file and its log; with `strict`, what is odd about the log is an error."""
+def prepare(path: Path, *, strict: bool = False, hold_out: bool = False) -> Prepared:
+    """Read a problem file and its log; with `strict`, what is odd about the log is an error.
+
+    hold_out: whether episodes are to be held out even where the problem file would have all learn and judge
+    """
     file, text = read_problem_file(path)
-    learn = file.learn
-    functions_of(learn)  # a missing package is told of before a long log is read
+    file = file.holding_out() if hold_out else file
+    functions_of(file.learn)  # a missing package is told of before a long log is read
     reading = read(file, path.parent)
-    learning, held_out = split_episodes(reading.dataset, holdout=learn.holdout, seed=learn.seed)
+    cross_fitted, file = by_folds(file, reading.dataset), settled(file, reading.dataset)
+    learn = file.learn
+    learning, held_out = reading.dataset, None
+    if not cross_fitted:
+        learning, held_out = split_episodes(reading.dataset, holdout=learn.holdout, seed=learn.seed)
     known = reading.known.get(objective_of(file))
     objective = objective_of(file) if known is None else replace(known, name=objective_of(file))
     constraints, goals = _constraints(file, learning, objective, reading.known)
@@ -72,7 +85,20 @@ def prepare(path: Path, *, strict: bool = False) -> Prepared:
     folder, names = folder_of(file, path.parent), reading.names
     learned = None if learning.episodes is None else EpisodeKeys.of(learning, names)
     judged = None if held_out is None else EpisodeKeys.of(held_out, names)
-    return Prepared(file, text, problem, judging, goals, card, reading.dataset, folder, learned, judged, reading.copies)
+    return Prepared(
+        file,
+        text,
+        problem,
+        judging,
+        goals,
+        card,
+        reading.dataset,
+        folder,
+        learned,
+        judged,
+        reading.copies,
+        cross_fitted,
+    )
 
 
 def _card(file: ProblemFile, reading: Reading, goals: tuple[Goal, ...]) -> DataCard:
@@ -84,7 +110,8 @@ def _card(file: ProblemFile, reading: Reading, goals: tuple[Goal, ...]) -> DataC
     said = [*reading.warnings, *_leaks(file)]
     card = data_card(reading.dataset, source=reading.source, discount=file.learn.discount, units=units, warnings=said)
     behavior = [b.model_copy(update={"cost": named[b.cost].name}) for b in card.behavior]
-    return card.model_copy(update={"behavior": behavior})
+    chosen = reading.why or f'functions = "{file.learn.functions}", as the problem file says'
+    return card.model_copy(update={"behavior": behavior, "functions": chosen})
 
 
 def _constraints(

@@ -6,9 +6,13 @@ from typing import NamedTuple
 
 from checkrein.base.errors import ProblemError
 from checkrein.game.reuse import Earlier
-from checkrein.runs.problem_file import Kind, ProblemFile
+from checkrein.runs.problem_file import ProblemFile
+from checkrein.runs.sections import Kind
 
-MAY_DIFFER = {"data": {"path"}, "learn": {"learner", "bound", "rate", "tolerance", "max_rounds"}}  # of what decides
+MAY_DIFFER = {
+    "data": {"path"},
+    "learn": {"certificate", "learner", "bound", "rate", "tolerance", "max_rounds"},
+}  # of what decides
 
 
 class SignedCost(NamedTuple):
@@ -22,6 +26,11 @@ class SignedCost(NamedTuple):
 
 def require_comparable(old: ProblemFile, new: ProblemFile, run: Path) -> None:
     """Raise unless the policies of a run could have been found for another problem file, too."""
+    if old.certificate != new.certificate:
+        raise ProblemError(
+            f'learn.certificate is "{new.certificate}", but in {run} it is "{old.certificate}": set it to that, or '
+            "learn without --from"
+        )
     for section, free in MAY_DIFFER.items():
         was, now = (getattr(file, section).model_dump() for file in (old, new))
         for key in now:

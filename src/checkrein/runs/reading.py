@@ -14,9 +14,11 @@ from checkrein.data.dataset import Dataset
 from checkrein.data.encoding import Encoding
 from checkrein.logs.formats import Located, located
 from checkrein.logs.formats import read as read_format
+from checkrein.logs.states import Finite
 from checkrein.logs.table import Columns, Reading, read_table
 from checkrein.protocols import Cost
-from checkrein.runs.problem_file import Kind, Limit, ProblemFile
+from checkrein.runs.problem_file import ProblemFile
+from checkrein.runs.sections import Kind, Limit
 
 
 def read(file: ProblemFile, folder: Path, encoding: Encoding | None = None) -> Reading:
@@ -56,7 +58,7 @@ def _read(file: ProblemFile, folder: Path, encoding: Encoding | None) -> Reading
     data, expressions = file.data, {objective_of(file): file.objective.expression}
     expressions |= {c.name: c.expression for c in file.constraint if c.kind.logged}
     paths = paths_of(file, folder)
-    finite = file.learn.functions == "tabular"
+    finite: Finite = file.learn.functions == "tabular" or ("auto" if file.learn.functions == "auto" else False)
     if data.is_table:
         columns = Columns(
             data.episode or "",
@@ -74,9 +76,24 @@ def _read(file: ProblemFile, folder: Path, encoding: Encoding | None) -> Reading
         )
         return read_table(paths, columns)
     dataset = read_format(cast(Located, located(paths[0])), costs=[*expressions.values()], n_actions=data.n_actions)
-    if finite and dataset.n_states is None:
+    if finite is True and dataset.n_states is None:
         raise ProblemError(f"{paths[0]} has no finite states: functions = 'tabular' needs them, use another class")
-    return Reading(dataset.with_costs({name: dataset.cost(cost) for name, cost in expressions.items()}), paths[0], ())
+    why = "features: states are numbers" if dataset.n_states is None else "tables: states are finite"
+    costs = {name: dataset.cost(cost) for name, cost in expressions.items()}
+    return Reading(dataset.with_costs(costs), paths[0], (), why=why if finite == "auto" else "")
+
+
+def by_folds(file: ProblemFile, dataset: Dataset) -> bool:
+    """Say whether all episodes learn and judge: a log of rows alone has none to make folds of."""
+    return file.certificate == "cross-fitted" and dataset.episodes is not None
+
+
+def settled(file: ProblemFile, dataset: Dataset) -> ProblemFile:
+    """Return a problem file with the function class that it comes to on its log."""
+    if file.learn.functions == "features" and dataset.n_states is not None:
+        raise ProblemError('functions = "features" is for columns of numbers, but states are finite: use "tabular"')
+    width = int(np.prod(dataset.states.shape[1:]))
+    return file.settled(finite=dataset.n_states is not None, width=width, by_folds=by_folds(file, dataset))
 
 
 def paths_of(file: ProblemFile, folder: Path) -> list[str]:

@@ -1,6 +1,6 @@
 """The order of candidates where states are numbers: outwards from behavior, then closer to the limits."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -13,7 +13,7 @@ Found = tuple[FeatureFold, Policy | None]
 
 
 def outward(
-    parts: list[FeatureFold], distances: Sequence[float], margins: Sequence[float]
+    parts: list[FeatureFold], distances: Sequence[float], margins: Sequence[float], tell: Callable[[str], None]
 ) -> Iterator[tuple[Aim, list[Policy]]]:
     """Yield the policies of all folds: with the widest margin farther and farther, then closer to the limits.
 
@@ -24,6 +24,7 @@ def outward(
     for margin in margins:
         last = None
         for distance in [reached, *(one for one in (*distances, 1.0) if one > reached)]:
+            tell(f"candidate at {distance:.0%} of the way, {margin:g} standard errors under the limits")
             aim = Aim(distance, margin)
             policies = _learned(parts, aim)
             if policies is None and last is not None:

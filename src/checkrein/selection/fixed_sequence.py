@@ -7,7 +7,7 @@ sequence is fixed but for what each fold adds to the learning of the others, so 
 policy costs no confidence then, and no room under the limits has to be guessed beforehand.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -25,11 +25,10 @@ from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
 from checkrein.selection.feature_learning import FeatureFold
 from checkrein.selection.feature_path import outward
-from checkrein.selection.folds import parts_of, require_folds
+from checkrein.selection.folds import FOLDS, parts_of, require_folds
 from checkrein.selection.judging import Level, Scores, breaks_a_limit, needed_by_behavior, objectives_of
 from checkrein.selection.learning import Aim, Fold, Learn, TabularLearning
 
-FOLDS = 5
 COUNTS = (30.0, 10.0, 5.0)  # occurrences in all folds that an action may need, the strictest first
 DISTANCES = (1 / 8, 1 / 2)  # from behavior, of how far the best policy at the limits goes
 TILTS = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # the same over features, where far ones rest on little
@@ -69,6 +68,7 @@ class CertifiedPolicy:
     candidates: tuple[Candidate, ...]
     explanation: str  # how far it went, and why no farther
     passed: Candidate | None = None  # what is deployed: of those that passed, the one with the best objective
+    infeasible: bool = False  # whether nothing was tried because no policy meets the limits
 
     @property
     def policy(self) -> MixturePolicy | None:
@@ -94,6 +94,8 @@ def learn_certified(
     improvement: Asked = "preferred",
     look: int | None = None,
     seed: int = 0,
+    tell: Callable[[str], None] = lambda _: None,
+    on_candidate: Callable[[Candidate], None] = lambda _: None,
 ) -> CertifiedPolicy:
     """Learn and judge bolder and bolder policies until one does not pass.
 
@@ -113,9 +115,11 @@ def learn_certified(
         is shown to break a limit, what passes and is not shown worse. "required": only what is shown better. "not
         asked": the limits alone count
     look: as in `certify`; all candidates together are one look
+    tell: told what is under way
+    on_candidate: called with each, once it is judged; its objective is judged only at the end, with all others
     """
     _require_sensible(problem, folds, confidence, learn, supports)
-    distances, margins = _path_of(problem, distances, margins)
+    distances, margins = path_of(problem, distances, margins)
     _require_path(distances, margins)
     require_seed(seed)
     level = Level.of(confidence, look, seed)
@@ -126,20 +130,20 @@ def learn_certified(
     if episodes.n_units < EPISODES:
         few = f"fewer than {EPISODES} {episodes.unit_name}s"
         return CertifiedPolicy((), f"nothing was tried: {few} prove nothing, log more")
-    parts: list[AnyFold] = list(
-        engine.current().map(_begun, _folds(problem, learn, supports, min(folds, episodes.n_units // 2), level))
-    )
+    split = parts_of(problem, min(folds, episodes.n_units // 2), seed)
+    parts = begun(unlearned_folds(problem, split, learn, supports, seed=seed, alpha=level.alpha), tell)
     for part in parts:
         if not part.ready:
             why = part.trouble or "by what the log supports, no policy meets the limits in some fold of it"
-            return CertifiedPolicy((), f"nothing was tried: {why}")
+            return CertifiedPolicy((), f"nothing was tried: {why}", infeasible=not part.trouble)
     candidates: list[Candidate] = []
     scored: list[Scores] = []
-    for rule, aim, policies in _path(parts, distances, margins):
+    for rule, aim, policies in path(parts, distances, margins, tell):
         scored.append(Scores.of(parts, policies))
         certificate = scored[-1].judge(problem, level)
         certificate = certificate.model_copy(update={"checks": [*copies_check(copies), *certificate.checks]})
         candidates.append(Candidate(rule, *aim, scored[-1].policy, float(scored[-1].values[0]), certificate))
+        on_candidate(candidates[-1])
         if not candidates[-1].passed:
             break
     if problem.objective is not None and candidates:
@@ -151,15 +155,34 @@ def learn_certified(
     return _chosen(candidates, improvement, lawful=not breaks_a_limit(problem, parts, level))
 
 
-def _folds(
-    problem: Problem, learn: Learn | None, supports: Sequence[Support] | None, count: int, level: Level
+def unlearned_folds(
+    problem: Problem,
+    split: Sequence[tuple[Problem, Problem]],
+    learn: Learn | None = None,
+    supports: Sequence[Support] | None = None,
+    *,
+    seed: int = 0,
+    alpha: float = 0.05,
 ) -> list[AnyFold]:
-    split = parts_of(problem, count, level.seed)
+    """Return folds of which nothing was learned yet.
+
+    split: for each what learns, and what judges; alpha: what a verdict may err by
+    """
     if problem.dataset.n_states is None:
-        return [FeatureFold(*part, level.seed, level.alpha) for part in split]
+        return [FeatureFold(*part, seed, alpha) for part in split]
     rules = supports if supports is not None else [Support(min_count=least) for least in COUNTS]
     rules = [rule.within(problem) for rule in rules]
     return [Fold(*part, learn or TabularLearning(), rules) for part in split]
+
+
+def begun(parts: Sequence[AnyFold], tell: Callable[[str], None]) -> list[AnyFold]:
+    """Learn in every fold what all its policies share."""
+    tell(f"learning in {len(parts)} folds")
+    found = []
+    for place, part in enumerate(engine.current().map(_begun, parts), start=1):
+        found.append(part)
+        tell(f"learning in {len(parts)} folds, {place} done")
+    return found
 
 
 def _begun(part: AnyFold) -> AnyFold:
@@ -182,7 +205,7 @@ def _require_sensible(
         raise ArgumentError("supports is empty: give at least one rule, or leave it out")
 
 
-def _path_of(
+def path_of(
     problem: Problem, distances: Sequence[float] | None, margins: Sequence[float] | None
 ) -> tuple[Sequence[float], Sequence[float]]:
     """Return distances and margins, by default those of finite states or of numbers."""
@@ -201,15 +224,16 @@ def _require_path(distances: Sequence[float], margins: Sequence[float]) -> None:
         raise ArgumentError(f"distances is {tuple(distances)}: give shares between 0 and 1, the nearest first")
 
 
-def _path(
-    parts: list[AnyFold], distances: Sequence[float], margins: Sequence[float]
+def path(
+    parts: list[AnyFold], distances: Sequence[float], margins: Sequence[float], tell: Callable[[str], None]
 ) -> Iterator[tuple[int, Aim, list[Policy]]]:
     """Yield the policies of all folds, those nearest to behavior first; what cannot be aimed at is left out."""
     if all(isinstance(part, FeatureFold) for part in parts):
-        yield from ((0, *found) for found in outward(cast("list[FeatureFold]", parts), distances, margins))
+        yield from ((0, *found) for found in outward(cast("list[FeatureFold]", parts), distances, margins, tell))
         return
     for rule in count():
         for aim in _aims(distances, margins) if rule == 0 else [Aim(1.0, margin) for margin in margins]:
+            tell(f"candidate at {aim.distance:.0%} of the way, {aim.margin:g} standard errors under the limits")
             found = list(engine.current().map(partial(_learned, aim=aim), parts))
             parts[:] = [part for part, _ in found]  # with what they found on the way
             policies = [policy for _, policy in found if policy is not None]
@@ -237,6 +261,8 @@ def _learned(part: AnyFold, aim: Aim) -> tuple[AnyFold, Policy | None]:
 def _chosen(candidates: Sequence[Candidate], asked: Asked, *, lawful: bool) -> CertifiedPolicy:
     """Choose among those that passed; lawful: whether behavior may keep all limits itself."""
     words = _explanation(candidates)
+    if not candidates:
+        return CertifiedPolicy((), words, infeasible=True)
     passed = [candidate for candidate in candidates if candidate.passed]
     better = [candidate for candidate in passed if candidate.improvement in ("better", None)]  # None: no objective
     if asked == "preferred" and not better and not lawful:
@@ -245,7 +271,6 @@ def _chosen(candidates: Sequence[Candidate], asked: Asked, *, lawful: bool) -> C
     if passed and not chosen:
         words += "; none is shown better than behavior, which "
         words += "may keep the limits as well" if lawful else "breaks a limit itself"
-        words += ': improvement="not asked" would choose by the limits alone'
     return CertifiedPolicy(tuple(candidates), words, _best(chosen))
 
 
@@ -267,8 +292,7 @@ def _explanation(candidates: Sequence[Candidate]) -> str:
     if last.passed:
         return f"all {len(candidates)} candidates pass, up to {last.margin:g} standard errors under the limits"
     near = "" if last.distance >= 1 else f" and {last.distance:.0%} of the way from behavior"
-    return (
-        f"{len(candidates) - 1} candidates pass; the next, {last.margin:g} standard errors under the limits{near}, "
-        f"does not: {last.certificate.reason}"
-        + (f". {'; '.join(last.certificate.advice)}" if len(candidates) == 1 else "")
-    )
+    before = {0: "no candidate passes; the first", 1: "1 candidate passes; the next"}
+    begin = before.get(len(candidates) - 1, f"{len(candidates) - 1} candidates pass; the next")
+    words = f"{begin}, {last.margin:g} standard errors under the limits{near}, does not: {last.certificate.reason}"
+    return words + (f". {'; '.join(last.certificate.advice)}" if len(candidates) == 1 else "")

@@ -9,6 +9,8 @@ from checkrein.base.errors import ArgumentError
 from checkrein.evaluation.doubly_robust import folds_of
 from checkrein.problem import AtMost, Episodes, Problem
 
+FOLDS = 5  # of a cross-fitted certificate
+
 
 def require_folds(problem: Problem, folds: int, confidence: float) -> None:
     """Raise unless there is something to learn from, to judge, and to be sure of."""

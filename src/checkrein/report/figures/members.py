@@ -21,7 +21,7 @@ from checkrein.report.words import number, percent
 def member_figures(summary: Summary) -> list[Figure]:
     """Return, for each constraint, the members in its plane with the objective; nothing where one member is all."""
     objective, *constraints = summary.costs
-    if len(summary.members) < 2:
+    if len(summary.members) < 2 or summary.trace is None:
         return []
     return [_figure(f"members-{k}", summary, objective, row) for k, row in enumerate(constraints)]
 

@@ -23,8 +23,10 @@ _FEW = 40  # rounds up to which each one is marked
 
 
 def trace_figures(summary: Summary) -> list[Figure]:
-    """Return gap and multipliers, then the objective and each constraint of the mixture."""
+    """Return gap and multipliers, then the objective and each constraint of the mixture; nothing without a game."""
     trace = summary.trace
+    if trace is None:
+        return []
     rows = {row.name: row for row in summary.costs}
     objective = summary.costs[0]
     constraints = [

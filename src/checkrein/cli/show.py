@@ -1,0 +1,109 @@
+"""What several commands print: a data card, and what a run found."""
+
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from checkrein.cli.shared import console, say
+
+if TYPE_CHECKING:
+    from checkrein.logs.card import DataCard
+    from checkrein.report.model import CandidateSequence, CostRow, Estimate, Summary
+
+STYLE = {"good": "bold green", "caution": "bold yellow", "bad": "bold red"}
+CROSS_FITTED = "estimates by episodes that had no part in the policy that they judge"
+OPTIMISTIC = "estimates by the episodes that the policy was learned from: too good"
+
+
+def show_card(card: "DataCard") -> None:
+    """Print a data card."""
+    from checkrein.report.words import unit_in_words
+
+    facts = Table.grid(padding=(0, 2))
+    left = "; ".join(f"{count:,}: {reason}" for reason, count in card.left_out.items()) or "none"
+    horizon = "all of an episode" if card.effective_horizon is None else f"about {card.effective_horizon:.0f} steps"
+    distinct = "" if card.distinct is None else f", {card.distinct:,} of them distinct"
+    clusters = "" if card.clusters is None else f", in {card.clusters:,} clusters of up to {card.largest_cluster:,}"
+    for name, value in {
+        "log": card.source,
+        "rows": f"{card.rows:,}, {card.rows_used:,} used{distinct}",
+        "left out": left,
+        "episodes": f"{card.episodes:,} of {card.shortest} to {card.longest} steps (median {card.median:g}){clusters}",
+        "cut off": f"{card.truncated:,} episodes end without a terminal row",
+        "states": card.states,
+        "learned with": card.functions,
+        "horizon": f"{horizon} (discount {card.discount:g})",
+        "propensities": "logged" if card.propensities else "not logged",
+    }.items():
+        facts.add_row(f"[bold]{name}[/bold]", escape(value))
+    console.print(facts)
+    actions = Table("action", "decisions", "share", "states without it")
+    for use in card.actions:
+        lacking = "" if use.states_without is None else f"{use.states_without:,}"
+        actions.add_row(escape(use.action), f"{use.count:,.0f}", f"{use.share:.1%}", lacking)
+    console.print(actions)
+    costs = Table("cost", "behavior", "+-", "one step", "unit")
+    for b in card.behavior:
+        error = "" if b.standard_error is None else f"{b.standard_error:.2g}"
+        unit = unit_in_words(b.unit, card.discount)
+        costs.add_row(escape(b.cost), f"{b.value:.4g}", error, f"{b.lowest:g} to {b.highest:g}", unit)
+    console.print(costs)
+    for warning in card.warnings:
+        console.print(Text("warning: ", style="yellow") + Text(warning))
+
+
+def show_summary(summary: "Summary") -> None:
+    """Print the verdict and the table behind it."""
+    console.print()
+    console.print(Text(summary.verdict, style=STYLE[summary.level]), soft_wrap=True)
+    say(summary.explanation)
+    table = Table("policy")
+    for row in summary.costs:
+        table.add_column(escape(row.name), justify="right")
+    table.add_row("goal", *(escape(row.goal) for row in summary.costs), end_section=True, style="dim")
+    for policy in summary.policies:
+        table.add_row(policy, *(_cell(row.values[policy]) for row in summary.costs))
+    console.print(table)
+    console.print(Text(_which(summary), style="dim"))
+    for unit in dict.fromkeys(row.unit for row in summary.costs):
+        names = ", ".join(row.name for row in summary.costs if row.unit == unit)
+        console.print(Text(f"{names}: {unit}", style="dim"))
+
+    if summary.sequence is not None and summary.sequence.candidates:
+        _show_sequence(summary.sequence, summary.costs)
+
+
+def _show_sequence(sequence: "CandidateSequence", costs: "list[CostRow]") -> None:
+    """Print a row for each candidate, in the order in which they were tried."""
+    table = Table("", "of the way", "margin")
+    for row in costs:
+        table.add_column(escape(row.name), justify="right")
+    judged = any(one.verdict is not None for one in sequence.candidates)
+    for name in ("limits", costs[0].name) if judged else ():
+        table.add_column(escape(name))
+    for place, one in enumerate(sequence.candidates, start=1):
+        cells = ["-" if row.name not in one.values else f"{one.values[row.name]:.4g}" for row in costs]
+        found = [one.verdict or "", one.improvement or ""] if judged else []
+        style = "bold" if one.deployed else None
+        table.add_row(str(place), f"{one.distance:.0%}", f"{one.margin:g} s.e.", *cells, *found, style=style)
+    console.print(table)
+    said = "candidates in the order tried; " if judged else "candidates; "
+    deployed = [place for place, one in enumerate(sequence.candidates, start=1) if one.deployed]
+    ending = f"number {deployed[0]} is deployed" if deployed else "none is deployed"
+    console.print(Text(said + ending, style="dim"))
+
+
+def _which(summary: "Summary") -> str:
+    """Say what the numbers of the table are."""
+    judged = any(estimate.held_out is not None for row in summary.costs for estimate in row.values.values())
+    if summary.sequence is not None:
+        return CROSS_FITTED if summary.certificate is not None else OPTIMISTIC
+    return "held-out estimates, in brackets those of the learning part" if judged else "estimates of the learning part"
+
+
+def _cell(estimate: "Estimate") -> str:
+    values = [value for value in (estimate.held_out, estimate.learning) if value is not None]
+    shown = [f"{value:.4g}" for value in values]
+    return f"{shown[0]} ({shown[1]})" if len(shown) > 1 else "".join(shown)
