@@ -245,3 +245,26 @@ def test_skewness_mends_what_the_normal_limit_misses_of_rare_costs():
         missed += [plain.upper[0] < mean, johnson_t(each - values, values, weights, ERROR).upper[0] < mean]
     assert missed[0] / 600 > 0.065
     assert missed[1] / 600 < 0.065
+
+
+def test_columns_that_move_together_are_bounded_like_one():
+    """Many candidates of one kind: a level for all is then that of each, however few replicates lie beyond."""
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(200, 1))
+    drawn, ones = draws(200, 1000, rng), np.ones(200)
+    alone = bootstrap_t(scores, ones, drawn, 0.04)
+    together = bootstrap_t(np.repeat(scores, 40, axis=1), ones, drawn, 0.04)
+    for one, all_of_them in zip(alone, together, strict=True):
+        assert all_of_them == pytest.approx(np.repeat(one, 40))
+
+
+@pytest.mark.parametrize("alike", [0.0, 0.9, 0.999])
+def test_of_many_columns_together_the_bounds_are_as_often_wrong_as_they_say(alike):
+    """Normal means of zero: 400 samples of 30 columns each, every bound above at once."""
+    rng, wrong = np.random.default_rng(1), 0
+    drawn, ones = draws(100, 1000, rng), np.ones(100)
+    for _ in range(400):
+        common, own = rng.normal(size=(100, 1)), rng.normal(size=(100, 30))
+        scores = np.sqrt(alike) * common + np.sqrt(1 - alike) * own
+        wrong += bool((bootstrap_t(scores, ones, drawn, 0.05).upper < 0).any())
+    assert wrong <= 36  # of 400 at 5 %, in 1 of 5,000 such tests

@@ -35,7 +35,7 @@ def test_limits_are_kept_and_most_of_what_can_be_gained_is(seeds, allowed):
     best, logged = MDP.optimum(objective="c", constraints=[AtMost("g0", LIMIT)]).values["c"], MDP.values(UNIFORM)["c"]
     gained, broken = [], 0
     for seed in range(seeds):
-        found = learn_certified(problem_of(seed), margins=(3.0, 2.0, 1.0), folds=3, seed=seed)
+        found = learn_certified(problem_of(seed), folds=3, seed=seed)
         values = MDP.values(found.policy or UNIFORM)
         broken += found.policy is not None and values["g0"] > LIMIT
         gained.append((logged - values["c"]) / (logged - best))

@@ -70,12 +70,7 @@ def studentised(
         return Interval(estimates, errors, estimates, estimates)
     theirs = np.maximum(replicate_errors, NO_SPREAD * errors)  # one without spread is as far away as can be
     distances = np.divide(replicates - estimates, theirs, out=np.zeros_like(replicates), where=varies)
-    wanted, shown = alpha / varies.sum(), BEYOND / len(replicates)
-    stretch = 1.0 if wanted >= shown else float(scipy.stats.norm.ppf(wanted) / scipy.stats.norm.ppf(shown))
-    alpha = max(alpha, shown * varies.sum())  # what lies further out is as far as a normal tail of the same width
-    below = _joint_level(distances[:, varies], alpha)
-    above = _joint_level(-distances[:, varies], alpha)
-    up, down = (-stretch * np.quantile(d, at, axis=0) for d, at in ((distances, below), (-distances, above)))
+    up, down = (_farthest(side, _joint_level(side[:, varies], alpha)) for side in (distances, -distances))
     width_up, width_down = (errors * np.clip(np.where(w > TOO_FAR, np.inf, w), 0, None) for w in (up, down))
     return Interval(estimates, errors, estimates - width_down, estimates + width_up)
 
@@ -92,6 +87,16 @@ def bootstrap_t(scores: FloatArray, weights: FloatArray, drawn: FloatArray, alph
     )
     replicate_errors = np.sqrt(np.maximum(squares, 0)) / total
     return studentised(values, standard_errors(scores - values, weights), replicates, replicate_errors, alpha)
+
+
+def _farthest(distances: FloatArray, level: float) -> FloatArray:
+    """(k,) minus the quantiles of distances (B, k); beyond what replicates show, as far as a normal tail of the width.
+
+    What lies so far out of 1000 replicates that hardly any does is not read off them.
+    """
+    shown = max(level, BEYOND / len(distances))
+    stretch = float(scipy.stats.norm.ppf(level) / scipy.stats.norm.ppf(shown))
+    return np.asarray(-stretch * np.quantile(distances, shown, axis=0))
 
 
 def _joint_level(distances: FloatArray, alpha: float) -> float:
