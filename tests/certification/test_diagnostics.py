@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from certification.cases import QUICK, Tilted, bandit_log, circling, coin, coin_log, failed, graph_log, harm, judged
-from checkrein import AtMost, Dataset, TabularPolicy, certify
+from checkrein import AtMost, Dataset, Problem, TabularPolicy, certify
 from checkrein.certification import METHODS, BootstrapFQE, EpisodeScoreBound
+from checkrein.certification.diagnostics import little_beyond
 from checkrein.functions import Linear
 from checkrein.functions.features import Polynomial
 from checkrein_studies import graph
@@ -222,3 +223,30 @@ def test_rounding_is_no_disagreement_and_no_variation(seed):
     assert values["influence concentration"] == 400  # nothing to concentrate
     assert certificate.bounds["harm"] == pytest.approx(0.1, rel=1e-12)
     assert "variation" in values
+
+
+def cut_off_log(discount):
+    """Episodes of ten steps, none of which ended: so much of their value lies beyond."""
+    log = Dataset.from_arrays(
+        states=np.zeros((600, 1)),
+        actions=np.arange(600) % 2,
+        next_states=np.zeros((600, 1)),
+        costs={"cost": np.ones(600)},
+        terminals=np.zeros(600, bool),
+        episodes=np.repeat(np.arange(60), 10),
+        steps=np.tile(np.arange(10), 60),
+    )
+    return Problem(log, objective="cost", constraints=[AtMost("cost", 9.0)], discount=discount)
+
+
+@pytest.mark.parametrize(
+    ("discount", "shift", "ok"),
+    [(0.8, 9.0, True), (0.9, None, False), (0.9, 0.0, True), (0.9, 1.0, False), (0.9, 0.01, True), (0.95, 0.0, False)],
+)
+def test_more_may_lie_beyond_the_log_where_like_states_lead_to_the_same_early_and_late(discount, shift, ok):
+    """A shift that is clear, but hardly matters beside the standard error of the value, forbids nothing."""
+    noise = np.tile([[-1.0], [1.0]], (30, 2)) * (1e-3 if shift == 0.01 else 1.0)
+    remembered = None if shift is None else shift + noise
+    check = little_beyond(cut_off_log(discount), remembered, np.array([0.2, 0.2]))
+    assert check.ok is ok
+    assert f"{discount**10:.0%} of what episodes count for" in check.words

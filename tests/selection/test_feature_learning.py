@@ -73,7 +73,7 @@ def test_tighter_limits_are_aimed_at_with_higher_prices():
     doses = []
     for margin in (0.0, 4.0, 8.0):
         policy = fold.learner.learned(Aim(0.5, margin))
-        doses.append(fold.score(policy).ways[0][:, 1].mean())
+        doses.append(fold.score(policy).scores[:, 1].mean())
     assert doses == sorted(doses, reverse=True)
     assert doses[0] > doses[-1] + 0.05
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+import scipy  # its parts are loaded when first used
 from pydantic import BaseModel, ConfigDict
 
 from checkrein.base.arrays import Array, FloatArray
@@ -24,7 +25,10 @@ from checkrein.protocols import FunctionClass, Policy
 
 EPISODES = 30  # an effective sample size below says little of a spread
 UNSUPPORTED = 0.001  # share of visits to what the held-out episodes never show
-EXTRAPOLATED = 0.15  # share of what episodes count for that may lie beyond the log
+EXTRAPOLATED = 0.15  # share of what episodes count for that may lie beyond the log ...
+FORETOLD = 0.5  # ... and that may, where states foretell what follows: they miss ...
+UNFORETOLD = 1e-3  # ... what is as unlikely by chance, and ...
+MATERIAL = 0.25  # ... in standard errors of behavior's values
 FEW, RARE = 5, 0.01  # share of visits to pairs that they show fewer than so many times
 DOMINANT = 0.1  # share of a single episode in all weights
 EFFECTIVE = 100  # sample size of weighted episodes that a bound needs
@@ -202,13 +206,29 @@ def _cut_off(episodes: Episodes, weights: FloatArray) -> Check:
     return _at_most("cut off", share, UNSUPPORTED, words, advice)
 
 
-def little_beyond(problem: Problem) -> Check:
-    """Values of states that are numbers are extrapolated beyond the last step that was logged: little may lie there."""
+def little_beyond(problem: Problem, remembered: FloatArray | None, errors: FloatArray) -> Check:
+    """Values of states that are numbers are extrapolated beyond the last step that was logged: little may lie there.
+
+    More may where like states lead to the same early and late in the log: then they do so beyond it, too.
+
+    remembered: (u, k) what time and the past tell of units beyond their states, for each cost
+    errors: (k,) standard errors of behavior's values
+    """
     episodes = Episodes.of(problem)
     share = float(episodes.mean(np.asarray(episodes.discount**episodes.lengths * ~episodes.ended, np.float64)))
     words = f"{share:.0%} of what episodes count for lies beyond where the log was cut off"
     advice = "log longer episodes, use a lower discount, or mark as terminal where episodes end"
-    return _at_most("cut off", share, EXTRAPOLATED, words, advice)
+    if share <= EXTRAPOLATED or remembered is None:
+        return _at_most("cut off", share, EXTRAPOLATED, words, advice)
+    pulls = episodes.unit_weights[:, None] * remembered
+    sums, spread = pulls.sum(axis=0), np.sqrt((pulls**2).sum(axis=0))
+    scores = np.divide(np.abs(sums), spread, out=np.zeros_like(sums), where=spread > 0)
+    material = np.abs(sums) / episodes.unit_weights.sum() > MATERIAL * errors
+    p = float(min(2 * scipy.stats.norm.sf((scores * material).max()) * len(scores), 1.0))
+    if p < UNFORETOLD:
+        words += f", and like states do not lead to the same early and late in it (p = {p:.2g})"
+        return _at_most("cut off", share, EXTRAPOLATED, words, f"{advice}; or add to the state what has changed")
+    return _at_most("cut off", share, FORETOLD, f"{words}; like states lead to the same early and late in it", advice)
 
 
 def _unsupported(problem: Problem, occupancy: Occupancy) -> Check:

@@ -46,10 +46,6 @@ class JudgedObjective(BaseModel):
     upper: float
     verdict: Improvement
 
-    def within(self, lower: float, upper: float) -> "JudgedObjective":
-        """Return it with other bounds, and the verdict that follows."""
-        return self.model_copy(update={"lower": lower, "upper": upper, "verdict": _verdict(lower, upper)})
-
 
 def _verdict(lower: float, upper: float) -> Improvement:
     return "better" if upper < 0 else "worse" if lower > 0 else "not shown better"

@@ -1,6 +1,5 @@
 """One-step scores as a bound: nuisances of all other parts, corrected by each part of the judging episodes in turn."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from checkrein.certification.intervals import Interval, johnson_t
 from checkrein.evaluation.doubly_robust import folds_of
 from checkrein.evaluation.estimate import standard_errors
 from checkrein.evaluation.feature_one_step import FeatureNuisances, FeatureRows
-from checkrein.evaluation.feature_scores import EVERYTHING, score
+from checkrein.evaluation.feature_scores import score
 from checkrein.evaluation.one_step import TabularNuisances
 from checkrein.functions import Linear, Tabular
 from checkrein.functions.learned_features import learn_features
@@ -23,16 +22,13 @@ from checkrein.protocols import Policy
 if TYPE_CHECKING:
     from checkrein.certification.bounds import Guarantee
 
-LAGS = (EVERYTHING, 2)  # steps that weights remember, in each way to weigh where states are numbers
-
 
 @dataclass(frozen=True)
 class OneStepBound:
     """The mean of one-step scores, each by nuisances of the other folds.
 
-    Where states are numbers, features, behavior and Q are learned from the other folds, and rows are weighed in two
-    ways: by all that was done since the start, and by what was done in the last two steps and the density before. A
-    bound is the farther of the two. In finite states nuisances are tables, and the density ratio is theirs.
+    Where states are numbers, features, behavior and Q are learned from the other folds. In finite states nuisances are
+    tables, and the density ratio is theirs.
     """
 
     folds: int = 3
@@ -55,14 +51,11 @@ class OneStepBound:
         return "heuristic" if problem.dataset.n_states is None else "asymptotic"
 
     def __call__(self, problem: Problem, policy: Policy, *, alpha: float, rng: np.random.Generator) -> Interval:
-        """Bound all constraints, by all ways to weigh."""
-        log, found = Episodes.of(problem), []
-        for way in self.ways(problem, policy, rng):
-            scores = log.unit_means(way[:, 1:])
-            values = log.unit_weights @ scores / log.unit_weights.sum()
-            found.append(johnson_t(scores - values, values, log.unit_weights, alpha / problem.n_constraints))
-        lower, upper = np.min([one.lower for one in found], axis=0), np.max([one.upper for one in found], axis=0)
-        return found[0]._replace(lower=lower, upper=upper)
+        """Bound all constraints."""
+        log = Episodes.of(problem)
+        scores = log.unit_means(self.scores(problem, policy, rng)[:, 1:])
+        values = log.unit_weights @ scores / log.unit_weights.sum()
+        return johnson_t(scores - values, values, log.unit_weights, alpha / problem.n_constraints)
 
     def estimate(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Average over episodes."""
@@ -71,34 +64,31 @@ class OneStepBound:
         return values, standard_errors(log.unit_means(influence), log.unit_weights)
 
     def by_episode(self, problem: Problem, policy: Policy, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Return the values (1 + m,) and the influence (e, 1 + m) of each episode, by the first way to weigh."""
-        scores = self.ways(problem, policy, rng)[0]
+        """Return the values (1 + m,) and the influence (e, 1 + m) of each episode."""
+        scores = self.scores(problem, policy, rng)
         values = Episodes.of(problem).mean(scores)
         return values, scores - values
 
-    def ways(self, problem: Problem, policy: Policy, rng: np.random.Generator) -> Sequence[FloatArray]:
-        """Return what each episode says of the objective and every constraint (e, 1 + m), by each way to weigh."""
+    def scores(self, problem: Problem, policy: Policy, rng: np.random.Generator) -> FloatArray:
+        """(e, 1 + m) what each episode says of the objective and every constraint."""
         _, found = problem.once((self, id(policy)), lambda: (policy, self._scored(problem, policy, rng)))
         return found
 
-    def _scored(self, problem: Problem, policy: Policy, rng: np.random.Generator) -> Sequence[FloatArray]:
+    def _scored(self, problem: Problem, policy: Policy, rng: np.random.Generator) -> FloatArray:
         log = Episodes.of(problem)
-        fold = folds_of(log, self.folds, rng)
-        ways: list[FloatArray] = []
+        fold, scores = folds_of(log, self.folds, rng), np.empty((len(log), log.n_values))
         for one in range(int(fold.max()) + 1):
             mine, others = log.part(fold != one), log.part(fold == one)
-            scored = _tabular(mine, others, policy) if problem.dataset.n_states else _numeric(mine, others, policy, rng)
-            ways = ways or [np.empty((len(log), log.n_values)) for _ in scored]
-            for way, scores in zip(ways, scored, strict=True):
-                way[fold == one] = scores
-        return ways
+            finite = problem.dataset.n_states is not None
+            scores[fold == one] = _tabular(mine, others, policy) if finite else _numeric(mine, others, policy, rng)
+        return scores
 
 
-def _tabular(mine: Problem, others: Problem, policy: Policy) -> list[FloatArray]:
-    return [TabularNuisances.of(mine, Support()).score(others, policy).scores]
+def _tabular(mine: Problem, others: Problem, policy: Policy) -> FloatArray:
+    return TabularNuisances.of(mine, Support()).score(others, policy).scores
 
 
-def _numeric(mine: Problem, others: Problem, policy: Policy, rng: np.random.Generator) -> list[FloatArray]:
+def _numeric(mine: Problem, others: Problem, policy: Policy, rng: np.random.Generator) -> FloatArray:
     features = learn_features(Episodes.of(mine), rng)
     nuisances, rows = FeatureNuisances(mine, features), FeatureRows.of(others, features)
-    return [score(nuisances, rows, policy, lag=lag).scores for lag in LAGS]
+    return score(nuisances, rows, policy).scores

@@ -2,9 +2,8 @@
 
 The nuisances are linear in features of the state: Q by fitted evaluation, with one weight vector for each action and
 cost, and the density ratio of the policy's states to the log's, in closed form (the dual of LSTDQ). Each episode of
-another part adds its TD errors, as often as the policy comes to their rows. What is wrong with the nuisances then
-enters only as a product of two errors, and the part of that product which lies within the features is estimated by the
-judging episodes as well: a second term of the same expansion (Robins et al. 2008).
+another part adds its TD errors, as often as the policy comes to their rows (`feature_scores`). What is wrong with the
+nuisances then enters only as a product of two errors.
 """
 
 import math
@@ -84,7 +83,6 @@ class Followed:
     policy: Policy
     weights: FloatArray  # (A, q, k) of Q
     density: FloatArray  # (q,) of the policy's states to the log's, per episode
-    chain: FloatArray  # (q, q) features less discounted next features under the policy, per episode
     ratios: FloatArray  # (n,) policy / behavior of what was done in the part's rows
 
 
@@ -130,18 +128,25 @@ class FeatureNuisances:
         if id(policy) not in self._kept:
             probabilities = probabilities_at(policy, self.rows, self.features)
             weights = self._evaluate(policy, probabilities, None if start is None else start.weights)
-            ratios = self.ratios(self.rows, probabilities)
-            density, chain = self._density(ratios, self.rows.known)
-            self._kept[id(policy)] = policy, Followed(policy, weights, density, chain, ratios)
+            own = policy is self.behavior
+            ratios = np.ones(len(self.rows.following)) if own else self.ratios(self.rows, probabilities)
+            density = self._density(ratios, self.rows.known)
+            self._kept[id(policy)] = policy, Followed(policy, weights, density, ratios)
         return self._kept[id(policy)][1]
 
-    def density(self, followed: Followed, lag: int) -> FloatArray:
-        """(q,) of a policy's states to those of the log that `lag` more rows follow, or the end."""
-        log = self.rows.log
-        if lag == 0 or log.ended.all():
-            return followed.density
-        left = np.repeat(log.lengths, log.lengths) - log.step  # rows from each to the last of its episode
-        return self._density(followed.ratios, self.rows.known & (log.ended[log.episode] | (left > lag)))[0]
+    def beyond_first_order(self, followed: Followed, lag: int) -> FloatArray:
+        """(q,) how much more often a policy comes to states than `come_before` says of them on average, to the log's.
+
+        Of states that `lag` more rows follow, or the end.
+        """
+        log, own, used, density = self.rows.log, self.rows.own, self.rows.known, followed.density
+        if not log.ended.all():
+            left = np.repeat(log.lengths, log.lengths) - log.step  # rows from each to the last of its episode
+            used = used & (log.ended[log.episode] | (left > lag))
+            density = self._density(followed.ratios, used)
+        weighted = own * (self.rows.row_weights * used)[:, None]
+        usual = np.linalg.solve(weighted.T @ own + np.eye(own.shape[1]), weighted.T @ come_before(log, followed.ratios))
+        return np.asarray(density - usual)
 
     def _evaluate(self, policy: Policy, probabilities: FloatArray, start: FloatArray | None) -> FloatArray:
         """Return Q (A, q, k) by fitted evaluation; where values leave what costs allow, with values held inside."""
@@ -218,14 +223,20 @@ class FeatureNuisances:
         behavior = probabilities_at(self.behavior, rows, self.features)[np.arange(n), log.actions]
         return np.asarray(chosen / np.maximum(behavior, 1e-4))
 
-    def _density(self, ratios: FloatArray, used: BoolArray) -> tuple[FloatArray, FloatArray]:
+    def _density(self, ratios: FloatArray, used: BoolArray) -> FloatArray:
         """Solve for the density ratio to the rows used: discounted arrivals equal departures in every feature."""
         rows = self.rows
         weighted = rows.own * (rows.row_weights * used)[:, None] / self.episodes
         ahead = rows.features[rows.following] * (rows.log.continuation * ratios)[:, None]
         chain = weighted.T @ (rows.own - ahead) + np.eye(rows.own.shape[1]) / self.episodes
         begins = rows.start_weights @ rows.features[rows.starts]
-        return np.asarray(np.linalg.solve(chain.T, begins), np.float64), chain
+        return np.asarray(np.linalg.solve(chain.T, begins), np.float64)
+
+
+def come_before(log: Episodes, ratios: FloatArray) -> FloatArray:
+    """(n,) the discount since the start, times one and what the ratios before each row exceed one by."""
+    excess = np.cumsum(ratios - 1.0) - (ratios - 1.0)  # before each row, of all episodes before as well
+    return np.asarray(log.factors * (1.0 + excess - np.repeat(excess[log.begins], log.lengths)))
 
 
 def probabilities_at(policy: Policy, rows: FeatureRows, features: LearnedFeatures) -> FloatArray:

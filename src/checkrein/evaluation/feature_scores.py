@@ -1,4 +1,12 @@
-"""What each episode says of a policy, by nuisances over features that were learned from other episodes."""
+"""What each episode says of a policy, by nuisances over features that were learned from other episodes.
+
+A row counts as often as the policy comes to it and does what was done. Where the state is enough, that is the density
+ratio of the state LAG steps before times the ratios of decisions since. Where it is not, what was done before that
+matters, too, and the product of all ratios since the start says how much, but its spread grows with every step. Its
+first-order part, the sum of ratios less one, says most of it at a fraction of the spread: so a row's weight has, in
+place of what the density says of the sum, the sum itself. Values are then right to first order in how far a policy
+moves from behavior, whatever the state lacks, as long as decisions rest on the state.
+"""
 
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -12,6 +20,7 @@ from checkrein.evaluation.feature_one_step import (
     FeatureNuisances,
     FeatureRows,
     Followed,
+    come_before,
     expected,
     probabilities_at,
 )
@@ -20,32 +29,21 @@ from checkrein.policies import members_of
 from checkrein.problem import Episodes
 from checkrein.protocols import Policy
 
-BLOCKS = 10  # of judging episodes, each corrected by the others
+LAG = 2  # steps whose decisions count in full
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureScores:
-    """Scores of episodes by one way to weigh, and what single rows count for."""
+    """Scores of episodes, and what single rows count for."""
 
     scores: FloatArray  # (e, k)
     exposure: RowWeights
 
 
-EVERYTHING = None
-
-
-def score(
-    nuisances: FeatureNuisances, rows: FeatureRows, policy: Policy, *, lag: int | None, second_order: bool = False
-) -> FeatureScores:
-    """Value a policy by nuisances, corrected by each episode of a log.
-
-    lag: steps that weights remember. 0: a row counts as often as the policy comes to its state. k: as often as it comes
-        to the state k steps before, and then does what was done. EVERYTHING: as often as it does all that was done
-        since the start, which is right whether or not the state is enough, and most left to chance
-    second_order: estimate what errors of Q and of the density make of each other, within the features
-    """
+def score(nuisances: FeatureNuisances, rows: FeatureRows, policy: Policy) -> FeatureScores:
+    """Value a policy by nuisances, corrected by each episode of a log."""
     found = [
-        (weight, _scored(nuisances, rows, nuisances.follow(member), lag, second_order=second_order))
+        (weight, _scored(nuisances, rows, nuisances.follow(member)))
         for member, weight in members_of(policy)
         if weight > 0
     ]
@@ -54,22 +52,43 @@ def score(
     return FeatureScores(scores, reduce(lambda one, other: one + other, exposures))
 
 
-def behavior_scores(nuisances: FeatureNuisances, rows: FeatureRows) -> FloatArray:
-    """(e, k) what episodes say of who wrote them: their own sums; where cut off, what follows by nuisances."""
-    followed = nuisances.follow(nuisances.behavior)
+@dataclass(frozen=True, eq=False)
+class BehaviorScores:
+    """What episodes say of who wrote them."""
+
+    scores: FloatArray  # (e, k)
+    remembered: FloatArray | None = None  # (e, k) of TD errors, what time and the past tell beyond the state
+
+
+def behavior_scores(nuisances: FeatureNuisances, rows: FeatureRows) -> BehaviorScores:
+    """Sum what episodes cost; where cut off, add what follows by nuisances, corrected by rows that look like it.
+
+    Where states say all that matters, what was remembered beyond them has mean zero: like states then lead to the same,
+    early and late, and so also where the log does not reach.
+    """
+    followed, log = nuisances.follow(nuisances.behavior), rows.log
+    within = nuisances.value_range(followed.policy)
 
     def following(cut: CutOff) -> FloatArray:
         at = np.where(cut.beyond, rows.following[cut.rows], cut.rows)
         part = replace(rows, features=rows.features[at], states=rows.states[at])
         chances = probabilities_at(followed.policy, part, nuisances.features)
-        return np.clip(expected(part.features, chances, followed.weights), *nuisances.value_range(followed.policy))
+        return np.clip(expected(part.features, chances, followed.weights), *within)
 
-    return behavior_value.behavior_scores(rows.log, rows.log.costs(nuisances.behavior), following)
+    scores = behavior_value.behavior_scores(log, log.costs(nuisances.behavior), following)
+    if log.ended.all():
+        return BehaviorScores(scores)
+    chances = probabilities_at(followed.policy, rows, nuisances.features)
+    values = np.clip(expected(rows.features, chances, followed.weights), *within)
+    ahead = log.continuation[:, None] * values[rows.following]
+    td_error = (log.costs(nuisances.behavior) + ahead - values[: len(rows.own)]) * rows.known[:, None]
+    beyond = rows.own @ nuisances.beyond_first_order(followed, 0)
+    from_states = rows.own @ followed.density - beyond  # what states say of how much a row counts
+    scores += log.sums(beyond[:, None] * td_error)
+    return BehaviorScores(scores, log.sums((log.factors - from_states)[:, None] * td_error))
 
 
-def _scored(
-    nuisances: FeatureNuisances, rows: FeatureRows, followed: Followed, lag: int | None, *, second_order: bool
-) -> FeatureScores:
+def _scored(nuisances: FeatureNuisances, rows: FeatureRows, followed: Followed) -> FeatureScores:
     log = rows.log
     chances = probabilities_at(followed.policy, rows, nuisances.features)
     within = nuisances.value_range(followed.policy)
@@ -77,68 +96,26 @@ def _scored(
     q = expected(rows.own, np.eye(log.n_actions)[log.actions], followed.weights, within)
     td_error = log.costs(followed.policy) + log.continuation[:, None] * values[rows.following] - q
     ratios = nuisances.ratios(rows, chances) * rows.known
-    density = rows.own @ followed.density
-    if lag is EVERYTHING:
-        weights = log.factors * log.products(ratios)
-    else:
-        weights = _lagged(log, ratios, rows.own @ nuisances.density(followed, lag), lag)
+    come = come_before(log, ratios) + rows.own @ nuisances.beyond_first_order(followed, LAG)
+    weights = _weights(log, ratios, come)
     worth = values[rows.starts]
     begun = worth if rows.starts is log.begins else np.broadcast_to(rows.start_weights @ worth, (len(log), q.shape[1]))
-    scores = begun + log.sums(weights[:, None] * td_error)
-    if second_order:
-        scores = scores + _second_order(rows, followed, ratios, density, td_error)
     relative = weights * log.weights[log.episode] / log.weights.sum()
     squared = relative[:, None] ** 2
     sides = [np.maximum(side, 0.0) for side in (td_error, -td_error)]
     errors = np.stack([[(squared * side**power).sum(axis=0) for side in sides] for power in (2, 3)])
     exposure = RowWeights(float((relative**4).sum()), float((np.abs(relative) ** 5).sum()), errors)
-    return FeatureScores(np.asarray(scores), exposure)
+    return FeatureScores(np.asarray(begun + log.sums(weights[:, None] * td_error)), exposure)
 
 
-def _lagged(log: Episodes, ratios: FloatArray, density: FloatArray, lag: int) -> FloatArray:
-    """(n,) how often the policy comes to each row: its density `lag` steps before, times the ratios since.
+def _weights(log: Episodes, ratios: FloatArray, come: FloatArray) -> FloatArray:
+    """(n,) how often the policy comes to each row: to the state LAG steps before, times the ratios since.
 
     Nearer to the start it is all ratios since the start.
     """
     rows = np.arange(len(ratios))
     product = np.ones(len(ratios))
-    for back in range(lag + 1):
+    for back in range(LAG + 1):
         product = np.where(log.step >= back, product * ratios[np.maximum(rows - back, 0)], product)
-    later = log.step >= lag
-    from_there = log.discount**lag * density[np.maximum(rows - lag, 0)]
-    return np.asarray(product * np.where(later, from_there, log.factors))
-
-
-def _second_order(
-    rows: FeatureRows, followed: Followed, ratios: FloatArray, density: FloatArray, td_error: FloatArray
-) -> FloatArray:
-    """(e, k) arrivals @ chain^-1 @ gains, the two from different blocks of episodes.
-
-    arrivals (q,): by how much more the policy comes to each feature than the density says; gains (q, k): what TD errors
-    leave in each feature. Both are zero in the mean where the nuisances are right.
-    """
-    log, own = rows.log, rows.own
-    count = min(BLOCKS, log.n_units)
-    if count < 2:
-        return np.zeros((len(log), td_error.shape[1]))
-    ahead = rows.features[rows.following] * (log.continuation * ratios)[:, None]
-    arrivals = -log.sums((density * rows.known)[:, None] * (own - ahead))
-    if rows.starts is log.begins:
-        arrivals += rows.features[rows.starts]
-    else:
-        arrivals += rows.start_weights @ rows.features[rows.starts]
-    inverse = np.linalg.inv(followed.chain)
-    gains = np.stack([log.sums(own * (ratios * column)[:, None]) for column in td_error.T], axis=2)  # (e, q, k)
-    block = log.unit % count
-    total = np.bincount(block, log.weights, count)
-
-    def others(each: FloatArray) -> FloatArray:
-        sums = np.zeros((count, *each.shape[1:]))
-        np.add.at(sums, block, log.weights.reshape(-1, *[1] * (each.ndim - 1)) * each)
-        return (sums.sum(axis=0) - sums) / (total.sum() - total).reshape(-1, *[1] * (each.ndim - 1))
-
-    ahead_gain = np.einsum("pq,bqk->bpk", inverse, others(gains))
-    behind = others(arrivals) @ inverse  # (b, q)
-    mine = np.einsum("eq,eqk->ek", arrivals, ahead_gain[block])
-    theirs = np.einsum("eq,eqk->ek", behind[block], gains)
-    return np.asarray(mine + theirs - log.mean(mine))
+    from_there = log.discount**LAG * come[np.maximum(rows - LAG, 0)]
+    return np.asarray(product * np.where(log.step >= LAG, from_there, log.factors))

@@ -73,7 +73,7 @@ class RowWeights:
 class JudgedScores:
     """What episodes say of a policy."""
 
-    ways: tuple[FloatArray, ...]  # each (e, k): scores by one or more ways to weigh
+    scores: FloatArray  # (e, k)
     exposure: Exposure
     unsupported: float = 0.0  # share of the policy's decisions without evidence where it was valued
     max_density_ratio: float = 1.0  # times that the policy comes to a row for each that the log does, the most

@@ -47,7 +47,7 @@ def explore(
     found = []
     for rule, aim, policies in path(parts, distances, margins, tell):
         scores = Scores.of(parts, policies)
-        units = scores.ways[0]
+        units = scores.scores
         errors = np.asarray(standard_errors(units - scores.values, Episodes.of(problem).unit_weights))
         found.append(Explored(rule, *aim, scores.policy, scores.values, errors))
         if aim == (1.0, margins[-1]):

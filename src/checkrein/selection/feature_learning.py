@@ -18,11 +18,13 @@ from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
 from checkrein.selection.judging import CLEAR, DECIDING
 from checkrein.selection.learning import Aim
-from checkrein.selection.tilting import LAGS, Tilting
+from checkrein.selection.tilting import Tilting
 
 
 class FeatureFold:
     """A part of the episodes, and policies learned from all others."""
+
+    remembered: FloatArray | None
 
     def __init__(self, mine: Problem, others: Problem, seed: int, alpha: float = 0.05) -> None:
         self.mine, self.others, self.alpha = mine, others, alpha
@@ -36,7 +38,8 @@ class FeatureFold:
         features = learn_features(Episodes.of(self.mine), self.rng)
         self.learner = Tilting(self.mine, features, self.share, self.rng)
         self.judged = FeatureRows.of(self.others, features)
-        self.behavior_scores = behavior_scores(self.learner.nuisances, self.judged)
+        behavior = behavior_scores(self.learner.nuisances, self.judged)
+        self.behavior_scores, self.remembered = behavior.scores, behavior.remembered
         return self
 
     @property
@@ -49,7 +52,7 @@ class FeatureFold:
         return False
 
     def score(self, policy: Policy) -> JudgedScores:
-        """Let the fold's own episodes judge, by every way to weigh: what is claimed must hold by all."""
+        """Let the fold's own episodes judge."""
         return _judged(self.learner, self.judged, policy)
 
     def learned(self, aim: Aim) -> Policy | None:
@@ -63,25 +66,23 @@ class FeatureFold:
         weights, behavior = rows.log.unit_weights, rows.log.unit_means(self.learner.behavior_scores)
         scored = _judged(self.learner, rows, policy)
         missed = scored.exposure.missed(self.mine, slice(1, None))
-        for way in scored.ways:
-            scores, values = rows.log.unit_means(way), rows.log.mean(way)
-            plain = johnson_t((scores - values)[:, 1:], values[1:], weights, self.alpha)
-            width = np.sqrt(self.share) * (allow_for_missed(plain, missed, self.alpha).upper - values[1:])
-            told = _rests(weights[:, None] * (scores - values)[:, 1:]) >= self.share * DECIDING
-            told |= limits - values[1:] >= CLEAR * plain.standard_errors
-            gain = scores[:, :1] - behavior[:, :1]
-            mean = weights @ gain / weights.sum()
-            better = student(mean, standard_errors(gain - mean, weights), weights, self.alpha).upper[0] < 0
-            if not ((values[1:] + width <= limits) & told).all():
-                return False
-            if self.mine.objective is not None and not better:
-                return False
-        return True
+        scores, values = rows.log.unit_means(scored.scores), rows.log.mean(scored.scores)
+        plain = johnson_t((scores - values)[:, 1:], values[1:], weights, self.alpha)
+        width = np.sqrt(self.share) * (allow_for_missed(plain, missed, self.alpha).upper - values[1:])
+        told = _rests(weights[:, None] * (scores - values)[:, 1:]) >= self.share * DECIDING
+        told |= limits - values[1:] >= CLEAR * plain.standard_errors
+        if not ((values[1:] + width <= limits) & told).all():
+            return False
+        if self.mine.objective is None:
+            return True
+        gain = scores[:, :1] - behavior[:, :1]
+        mean = weights @ gain / weights.sum()
+        return bool(student(mean, standard_errors(gain - mean, weights), weights, self.alpha).upper[0] < 0)
 
 
 def _judged(learner: Tilting, rows: FeatureRows, policy: Policy) -> JudgedScores:
-    found = [score(learner.nuisances, rows, policy, lag=lag) for lag in LAGS]
-    return JudgedScores(tuple(one.scores for one in found), found[-1].exposure)
+    found = score(learner.nuisances, rows, policy)
+    return JudgedScores(found.scores, found.exposure)
 
 
 def _rests(pulls: FloatArray) -> FloatArray:

@@ -19,9 +19,10 @@ from checkrein.certification.diagnostics import (
     seldom_unsupported,
     zero_variance,
 )
-from checkrein.certification.intervals import Interval, johnson_t
+from checkrein.certification.intervals import johnson_t
 from checkrein.certification.objective import JudgedObjective, judge_objectives
 from checkrein.certification.rare import allow_for_missed
+from checkrein.evaluation.estimate import standard_errors
 from checkrein.evaluation.scores import Exposure, JudgedScores
 from checkrein.policies import MixturePolicy, members_of
 from checkrein.problem import Episodes, Problem
@@ -50,6 +51,8 @@ class Level(NamedTuple):
 class JudgedFold(Protocol):
     """A part of the episodes, and policies learned from all others."""
 
+    remembered: FloatArray | None  # (e, 1 + m) what time and the past tell of behavior beyond its states, where asked
+
     @property
     def others(self) -> Problem:
         """The part itself, whose episodes judge."""
@@ -70,8 +73,9 @@ class Scores(NamedTuple):
 
     policy: MixturePolicy  # draws one of them for each episode
     weights: FloatArray  # (u,) of units: of episodes, or of clusters, which folds hold whole
-    ways: tuple[FloatArray, ...]  # each (u, 1 + m): scores by one or more ways to weigh; a claim must hold by all
-    behavior: FloatArray  # (u,) what they say of behavior's objective
+    scores: FloatArray  # (u, 1 + m)
+    behavior: FloatArray  # (u, 1 + m) what they say of behavior
+    remembered: FloatArray | None  # (u, 1 + m) and, where asked, what time and the past tell of it beyond its states
     exposure: Exposure  # what single rows count for
     unsupported: float
     max_density_ratio: float
@@ -83,14 +87,14 @@ class Scores(NamedTuple):
         judging = [Episodes.of(part.others) for part in parts]
         shares = np.array([episodes.weights.sum() for episodes in judging])
         shares = shares / shares.sum()
-        ways = zip(*(one.ways for one in scored), strict=True)
         weights, behavior = _behavior(parts)
         exposures = [one.exposure.times(share) for share, one in zip(shares.tolist(), scored, strict=True)]
         return cls(
             _mixed(policies, shares),
             weights,
-            tuple(np.concatenate([log.unit_means(one) for log, one in zip(judging, way, strict=True)]) for way in ways),
-            behavior[:, 0],
+            np.concatenate([log.unit_means(one.scores) for log, one in zip(judging, scored, strict=True)]),
+            behavior,
+            _remembered(parts),
             reduce(lambda one, other: one + other, exposures),
             float(shares @ [one.unsupported for one in scored]),
             max(one.max_density_ratio for one in scored),
@@ -99,32 +103,31 @@ class Scores(NamedTuple):
     @property
     def values(self) -> FloatArray:
         """(1 + m,) of the objective and every constraint."""
-        return self._mean(self.ways[0])
-
-    def _mean(self, scores: FloatArray) -> FloatArray:
-        return np.asarray(self.weights @ scores / self.weights.sum())
+        return np.asarray(self.weights @ self.scores / self.weights.sum())
 
     def judge(self, problem: Problem, level: Level) -> Certificate:
         """Hold all constraints against their limits."""
         finite = problem.dataset.n_states is not None
-        each = level.alpha / (problem.n_constraints if finite else 1)  # that all pass is wrong as seldom as each
-        missed = self.exposure.missed(problem, slice(1, None))
-        plain = self._widest(
-            [johnson_t((way - self._mean(way))[:, 1:], self._mean(way)[1:], self.weights, each) for way in self.ways]
-        )
+        missed, values = self.exposure.missed(problem, slice(1, None)), self.values
+        influence = (self.scores - values)[:, 1:]
+        shared = level.alpha / problem.n_constraints
+        each = shared if finite else level.alpha  # a pass needs all bounds: it is wrong as seldom as each of them
+        plain = johnson_t(influence, values[1:], self.weights, each)
+        plain = plain._replace(lower=johnson_t(influence, values[1:], self.weights, shared).lower)  # a fail needs one
         interval = allow_for_missed(plain, missed, each)
         words = f"{self.unsupported:.2%} of the policies' decisions have no evidence where they were learned"
         checks: list[Check] = [enough_episodes(problem), seldom_unsupported(self.unsupported, words)]
         close = problem.limits - interval.estimates < CLEAR * interval.standard_errors
         alone = close & (np.max([one.informed for one in missed], axis=0) < INFORMED)
         if alone.any():
-            pulls = self.weights[:, None] * (self.ways[0] - self.values)
-            checks.append(influence_concentration(pulls[:, 1:][:, alone], DECIDING))
+            checks.append(influence_concentration((self.weights[:, None] * influence)[:, alone], DECIDING))
         checks += zero_variance(
             problem, self.policy, interval, level.alpha, lambda: len(self.weights) / max(self.max_density_ratio, 1.0)
         )
         checks += assumption_checks(problem)
-        checks += [] if finite else [little_beyond(problem)]
+        if not finite:
+            spread = self.behavior - self.weights @ self.behavior / self.weights.sum()
+            checks.append(little_beyond(problem, self.remembered, standard_errors(spread, self.weights)))
         return certificate_of(
             self.policy,
             problem,
@@ -138,30 +141,14 @@ class Scores(NamedTuple):
             seed=level.seed,
         )
 
-    @staticmethod
-    def _widest(found: Sequence[Interval]) -> Interval:
-        """Return the first interval, with the bounds that all of them are within."""
-        lower, upper = np.min([one.lower for one in found], axis=0), np.max([one.upper for one in found], axis=0)
-        return found[0]._replace(lower=lower, upper=upper)
-
 
 def objectives_of(problem: Problem, scored: Sequence[Scores], level: Level) -> list[JudgedObjective]:
     """Hold the objectives of several policies against behavior's; what is said of them holds of all at once."""
-    found: list[list[JudgedObjective]] = []
-    for way in range(len(scored[0].ways)):
-        rng = np.random.default_rng(np.random.SeedSequence(level.seed, spawn_key=(2,)))
-        gains = np.column_stack([one.ways[way][:, 0] - one.behavior for one in scored])
-        estimates = np.array([one.weights @ one.ways[way][:, 0] / one.weights.sum() for one in scored])
-        missed = [one.exposure.missed(problem, slice(1)) for one in scored]
-        weights = scored[0].weights
-        found.append(judge_objectives(problem, gains, estimates, weights, missed, alpha=level.alpha, rng=rng))
-    return [_by_all(ways) for ways in zip(*found, strict=True)]
-
-
-def _by_all(ways: Sequence[JudgedObjective]) -> JudgedObjective:
-    """Return the first, with the bounds that all ways to weigh are within."""
-    lower, upper = min(one.lower for one in ways), max(one.upper for one in ways)
-    return ways[0].within(lower, upper)
+    rng = np.random.default_rng(np.random.SeedSequence(level.seed, spawn_key=(2,)))
+    gains = np.column_stack([one.scores[:, 0] - one.behavior[:, 0] for one in scored])
+    estimates = np.array([one.values[0] for one in scored])
+    missed = [one.exposure.missed(problem, slice(1)) for one in scored]
+    return judge_objectives(problem, gains, estimates, scored[0].weights, missed, alpha=level.alpha, rng=rng)
 
 
 def breaks_a_limit(problem: Problem, parts: Sequence[JudgedFold], level: Level) -> bool:
@@ -197,6 +184,11 @@ def _behavior(parts: Sequence[JudgedFold]) -> tuple[FloatArray, FloatArray]:
     judging = [Episodes.of(part.others) for part in parts]
     scores = [log.unit_means(part.behavior_scores) for log, part in zip(judging, parts, strict=True)]
     return np.concatenate([log.unit_weights for log in judging]), np.concatenate(scores)
+
+
+def _remembered(parts: Sequence[JudgedFold]) -> FloatArray | None:
+    found = [Episodes.of(part.others).unit_means(part.remembered) for part in parts if part.remembered is not None]
+    return np.concatenate(found) if len(found) == len(parts) else None
 
 
 def _mixed(policies: Sequence[Policy], shares: FloatArray) -> MixturePolicy:

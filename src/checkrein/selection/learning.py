@@ -83,6 +83,8 @@ class Aim(NamedTuple):
 class Fold:
     """A part of the episodes, and policies learned from all others."""
 
+    remembered: FloatArray | None = None  # tables are held against the past by tests of their own
+
     def __init__(self, mine: Problem, others: Problem, learn: Learn, rules: Sequence[Support]) -> None:
         self.mine, self.others, self.learn = mine, others, learn
         learning, judging = len(Episodes.of(mine)), len(Episodes.of(others))
@@ -149,7 +151,7 @@ class Fold:
     def score(self, policy: Policy) -> JudgedScores:
         """Let the fold's own episodes judge."""
         found = self.tables.score(self.others, policy)
-        return JudgedScores((found.scores,), PairVisits(found.visits), found.unsupported, found.max_density_ratio)
+        return JudgedScores(found.scores, PairVisits(found.visits), found.unsupported, found.max_density_ratio)
 
     def _solve(self, margins: FloatArray, divergence: float) -> Solution | None:
         """Learn with margins (m,) under the limits; None where these cannot be met."""

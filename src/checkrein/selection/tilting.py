@@ -14,14 +14,13 @@ import numpy as np
 from checkrein.base.arrays import FloatArray
 from checkrein.evaluation.estimate import standard_errors
 from checkrein.evaluation.feature_one_step import FeatureNuisances, Followed, probabilities_at
-from checkrein.evaluation.feature_scores import EVERYTHING, behavior_scores, score
+from checkrein.evaluation.feature_scores import behavior_scores, score
 from checkrein.functions.learned_features import LearnedFeatures
 from checkrein.policies.tilted import TiltedPolicy, tilted
 from checkrein.problem import Problem
 from checkrein.protocols import Policy
 from checkrein.selection.learning import Aim
 
-LAGS = (2, EVERYTHING)  # steps that weights remember, in each way to judge
 BOLDEST = 8.0  # standard deviations of advantages in log-odds: the price of the objective at distance 1
 DEAREST = 64.0  # and the most that a constraint may be priced
 ROUNDS = 2  # of valuing and tilting
@@ -31,7 +30,7 @@ SAMPLED = 6_000  # rows that the search looks at
 
 
 class Valued(NamedTuple):
-    """What learning episodes say of a policy, by the least favorable way to weigh."""
+    """What learning episodes say of a policy."""
 
     values: FloatArray  # (k,)
     errors: FloatArray  # (k,) as all episodes together would have them
@@ -49,8 +48,8 @@ class Tilting:
         self.dense = float(np.quantile(norms, DENSE))
         n = len(norms)
         self.sampled = np.arange(n) if n <= SAMPLED else np.sort(rng.choice(n, SAMPLED, replace=False))
-        self.behavior_scores = behavior_scores(self.nuisances, self.nuisances.rows)
-        self.begin = self._valued([self.behavior_scores])
+        self.behavior_scores = behavior_scores(self.nuisances, self.nuisances.rows).scores
+        self.begin = self._valued(self.behavior_scores)
 
     def learned(self, aim: Aim) -> Policy | None:
         """Learn a policy; None where the aim cannot be met."""
@@ -74,12 +73,12 @@ class Tilting:
         """Value behavior with a tilt."""
         policy = TiltedPolicy(self.nuisances.features, self.nuisances.behavior.weights, tilt, self.dense)
         followed = self.nuisances.follow(policy, start=start)
-        return followed, self._valued([score(self.nuisances, self.nuisances.rows, policy, lag=k).scores for k in LAGS])
+        return followed, self._valued(score(self.nuisances, self.nuisances.rows, policy).scores)
 
-    def _valued(self, ways: list[FloatArray]) -> Valued:
-        log = self.nuisances.rows.log
-        errors = [standard_errors(log.unit_means(one - log.mean(one)), log.unit_weights) for one in ways]
-        return Valued(np.max([log.mean(one) for one in ways], axis=0), np.sqrt(self.share) * np.max(errors, axis=0))
+    def _valued(self, scores: FloatArray) -> Valued:
+        log, values = self.nuisances.rows.log, self.nuisances.rows.log.mean(scores)
+        errors = standard_errors(log.unit_means(scores - values), log.unit_weights)
+        return Valued(values, np.sqrt(self.share) * errors)
 
     def _tilt(self, followed: Followed, price: float, room: FloatArray) -> FloatArray | None:
         """(q, A) the tilt that takes up to `room` (m,) more of each constraint than a policy does; None: none does."""
