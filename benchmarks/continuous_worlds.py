@@ -8,6 +8,7 @@ import argparse
 import json
 
 from checkrein.protocols import Policy
+from continuous_complete import offers, reactor, shock
 from continuous_control import epidemic, pole, servers
 from continuous_medical import glucose, hiv, oncology, stays
 from continuous_rollouts import Decisions, World, as_observed, followed, log, play, returns, truth, values
@@ -15,7 +16,8 @@ from continuous_tuned import BOUND, FREE, Tilted, score, search, tuned
 
 __all__ = ["WORLDS", "Decisions", "World", "as_observed", "followed", "log", "play", "returns", "truth", "tuned"]
 
-WORLDS = {world.name: world for world in (glucose, hiv, epidemic, servers, pole, stays, oncology)}
+EVERY = (glucose, hiv, epidemic, servers, pole, stays, oncology, shock, reactor, offers)
+WORLDS = {world.name: world for world in EVERY}
 
 
 def keeps(world: World, found: dict[str, tuple[float, float]]) -> bool:
