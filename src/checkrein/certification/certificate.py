@@ -58,6 +58,12 @@ class Certificate(BaseModel):
     dataset: str  # fingerprints
     policy: str
 
+    def __repr__(self) -> str:
+        limits = "; ".join(f"{c.reason}" for c in self.constraints)
+        return f"Certificate({self.verdict}: {limits}; {self.method}, {self.guarantee}, {self.episodes} episodes)"
+
+    __str__ = __repr__
+
     @property
     def bounds(self) -> dict[str, float]:
         """Of each constraint, on the side of its limit."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 
 from checkrein.base.arrays import Array, BoolArray, FloatArray, frozen
+from checkrein.base.brief import brief
 from checkrein.base.errors import ProblemError
 from checkrein.data.dataset import Dataset
 from checkrein.data.remember import remember, together
@@ -31,7 +32,7 @@ T = TypeVar("T")
 STILL = 1e-12  # relative size of rounding: less is no variation
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Problem(Question):
     """A question asked of a log: minimise `objective` subject to `constraints`, judged on `dataset`."""
 
@@ -48,6 +49,10 @@ class Problem(Question):
             cost_of(self.objective, self.dataset)
         object.__setattr__(self, "discount", float(self.discount))
         self._resolve()
+
+    def __repr__(self) -> str:
+        limits = "; ".join(f"{c.name} {c.words} {c.limit:.4g}" for c in self.constraints) or "no limits"
+        return f"Problem(minimise {brief(self.objective)}; {limits}; discount {self.discount:g}; {self.dataset})"
 
     def _resolve(self) -> None:
         """Let the past that costs remember join the states, and let costs ask the log what they must know."""
