@@ -61,7 +61,7 @@ def _read(file: ProblemFile, folder: Path, encoding: Encoding | None) -> Reading
     finite: Finite = file.learn.functions == "tabular" or ("auto" if file.learn.functions == "auto" else False)
     if data.is_table:
         columns = Columns(
-            data.episode or "",
+            data.episode,
             data.state or [],
             data.action or "",
             expressions,

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from checkrein.certification import METHODS
 from checkrein.logs.formats import located
+from checkrein.logs.table import require_one_step
 from checkrein.problem.goals import Direction, Goal, Unit
 from checkrein.selection.folds import FOLDS
 
@@ -58,11 +59,18 @@ class Data(Section):
         first = self.path if isinstance(self.path, str) else (self.path or [""])[0]
         return located(first) is None
 
+    @property
+    def one_step(self) -> bool:
+        """Whether each row is an episode of one decision, which really ends."""
+        return self.is_table and self.episode is None
+
     @model_validator(mode="after")
     def _columns(self) -> "Data":
-        lacking = [name for name in ("episode", "state", "action") if getattr(self, name) is None]
+        lacking = [name for name in ("state", "action") if getattr(self, name) is None]
         if self.is_table and lacking:
             raise ValueError(f"{', '.join(lacking)} must name columns of the log")
+        if self.one_step:
+            require_one_step(step=self.step, terminal=self.terminal)
         if self.cluster is not None and not self.is_table:
             raise ValueError("cluster names a column of a table, but this log is none: write it as a table first")
         return self
