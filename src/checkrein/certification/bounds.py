@@ -31,7 +31,7 @@ from checkrein.evaluation.fqe import nuisance
 from checkrein.evaluation.importance import expected_costs, importance_weights
 from checkrein.evaluation.propensities import Propensities, propensities_of
 from checkrein.evaluation.refits import Refits, draws
-from checkrein.functions import Linear, Tabular
+from checkrein.functions import Linear, Tabular, default_functions
 from checkrein.policies import Support
 from checkrein.problem import Episodes, Problem
 from checkrein.protocols import FunctionClass, Policy
@@ -183,7 +183,7 @@ class EpisodeScoreBound:
 
     def assumptions(self, problem: Problem) -> Assumptions:
         """Name the importance weights of episodes."""
-        functions = self.functions or default_functions(problem)
+        functions = self.functions or default_functions(problem.dataset)
         cut = self.estimator == "pdis"
         return Assumptions(functions, Support(), self.propensities, weighs=True, stops_at_cut_off=cut)
 
@@ -247,7 +247,7 @@ class EpisodeScoreBound:
             episodes = Episodes.of(problem)
             weights = episodes.factors * importance_weights(problem, policy, propensities)
             return episodes.sums(weights[:, None] * expected_costs(problem, policy, propensities))
-        direct = nuisance(self.functions or default_functions(problem))
+        direct = nuisance(self.functions or default_functions(problem.dataset))
         return contributions(problem, policy, propensities, direct, folds=self.folds, rng=rng)
 
     def _propensities(self, problem: Problem) -> Propensities:
@@ -282,11 +282,6 @@ class EpisodeScoreBound:
             raise ArgumentError(f"{self.name} has no range at discount 1: use a discount below 1, or pdis")
         size = self.largest_weight * np.abs(ends).max(axis=1) / (1 - problem.discount)
         return low - 2 * size, high + 2 * size
-
-
-def default_functions(problem: Problem) -> FunctionClass:
-    """Return tables for finite states, else a linear class."""
-    return Linear() if problem.dataset.n_states is None else Tabular()
 
 
 _KINDS: tuple[Kind, ...] = ("studentised", "pivotal", "bias-corrected", "t")

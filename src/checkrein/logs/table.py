@@ -240,8 +240,8 @@ def _clusters(source: Source, table: pl.DataFrame, episodes: IntArray, columns: 
         row = int(np.argmax(other))
         begin = int(begins[row])
         raise DataError(
-            f"episode {table[columns.episode or ROW][row]} has {name!r} {text[begin]} in {source.place(rows[begin])}, but "
-            f"{text[row]} in {source.place(rows[row])}: an episode belongs to one cluster, fix the log or split it"
+            f"episode {table[columns.episode or ROW][row]} has {name!r} {text[begin]} in {source.place(rows[begin])}, "
+            f"but {text[row]} in {source.place(rows[row])}: an episode belongs to one cluster, fix the log or split it"
         )
     return np.unique(text.astype(str), return_inverse=True)[1]
 

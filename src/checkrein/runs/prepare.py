@@ -66,9 +66,26 @@ def prepare(path: Path, *, strict: bool = False, hold_out: bool = False) -> Prep
     hold_out: whether episodes are to be held out even where the problem file would have all learn and judge
     """
     file, text = read_problem_file(path)
+    return prepare_problem(file, text, path.parent, strict=strict, hold_out=hold_out)
+
+
+def prepare_problem(
+    file: ProblemFile,
+    text: str,
+    folder: Path,
+    *,
+    table: object | None = None,
+    strict: bool = False,
+    hold_out: bool = False,
+) -> Prepared:
+    """Read the log of a problem as `prepare` does.
+
+    folder: that the log's path is seen from, and that looks at it are recorded in where it is no file
+    table: the log itself, where it lies in memory
+    """
     file = file.holding_out() if hold_out else file
     functions_of(file.learn)  # a missing package is told of before a long log is read
-    reading = read(file, path.parent)
+    reading = read(file, folder, table=table)
     cross_fitted, file = by_folds(file, reading.dataset), settled(file, reading.dataset)
     learn = file.learn
     learning, held_out = reading.dataset, None
@@ -82,7 +99,7 @@ def prepare(path: Path, *, strict: bool = False, hold_out: bool = False) -> Prep
     if strict and card.warnings:
         raise DataError("the log is odd, and --strict was asked for:\n" + "\n".join(f"  {w}" for w in card.warnings))
     judging = None if held_out is None else replace(problem, dataset=held_out)
-    folder, names = folder_of(file, path.parent), reading.names
+    folder, names = folder if table is not None else folder_of(file, folder), reading.names
     learned = None if learning.episodes is None else EpisodeKeys.of(learning, names)
     judged = None if held_out is None else EpisodeKeys.of(held_out, names)
     return Prepared(
