@@ -1,5 +1,8 @@
 """The parts that `solve` takes where none are given: closed forms, and prices by cutting planes."""
 
+import numpy as np
+
+from checkrein.base.arrays import FloatArray
 from checkrein.best_response import FQI
 from checkrein.evaluation import FQE
 from checkrein.functions import default_functions
@@ -26,9 +29,18 @@ def usual_learner(problem: Problem, bound: float = GENEROUS) -> CuttingPlane:
 
     bound: times the price at which a constraint's usual variation outweighs the objective's
     """
-    return CuttingPlane(bound, scales=tuple((problem.spread[1:] / problem.spread[0]).tolist()))
+    spread = _spread(problem)
+    return CuttingPlane(bound, scales=tuple((spread[1:] / spread[0]).tolist()))
 
 
 def usual_tolerance(problem: Problem) -> float:
     """Return a gap that hardly matters beside how much the objective varies."""
-    return CLOSE * float(problem.spread[0])
+    return CLOSE * float(_spread(problem)[0])
+
+
+def _spread(problem: Problem) -> FloatArray:
+    """(1 + m,) how much the sums of episodes vary; where these are not known, the costs of rows."""
+    if problem.dataset.episodes is not None:
+        return problem.spread
+    found = problem.row_costs.std(axis=0)
+    return np.where(found > 0, found, 1.0)
