@@ -29,6 +29,7 @@ from checkrein.evaluation.doubly_robust import contributions
 from checkrein.evaluation.estimate import standard_errors
 from checkrein.evaluation.fqe import nuisance
 from checkrein.evaluation.importance import expected_costs, importance_weights
+from checkrein.evaluation.known_weights import known_propensities
 from checkrein.evaluation.propensities import Propensities, propensities_of
 from checkrein.evaluation.refits import Refits, draws
 from checkrein.functions import Linear, Tabular, default_functions
@@ -166,6 +167,8 @@ class EpisodeScoreBound:
         the weights as a control variate, for a log may lack the few episodes that would weigh most. "bernstein" and
         "betting" hold at any size, for costs of one sign whose constraints declare a `range`, and weights that never
         exceed the declared `largest_weight`; clusters of episodes must then be of one size
+    largest_weight: of single decisions with logged propensities, 1 / the smallest if not declared. That is read off the
+        log, which need not show the smallest there is, so the guarantee is then asymptotic
     """
 
     estimator: Literal["pdis", "dr"] = "dr"
@@ -200,7 +203,8 @@ class EpisodeScoreBound:
         known = problem.dataset.propensities is not None and self.propensities is None
         if not known and problem.dataset.n_states is None:
             return "heuristic"
-        exact = known and self.estimator == "pdis" and self.bound in ("bernstein", "betting")
+        declared = self.largest_weight is not None or known_propensities(problem) is None
+        exact = known and declared and self.estimator == "pdis" and self.bound in ("bernstein", "betting")
         return "finite-sample" if exact else "asymptotic"
 
     def __call__(self, problem: Problem, policy: Policy, *, alpha: float, rng: np.random.Generator) -> Interval:
@@ -263,7 +267,10 @@ class EpisodeScoreBound:
 
     def _range(self, problem: Problem) -> tuple[FloatArray, FloatArray]:
         """Return what an episode's weighed sum can be, by declaration."""
-        if self.largest_weight is None:
+        largest_weight, logged = self.largest_weight, known_propensities(problem)
+        if largest_weight is None and logged is not None and self.propensities is None:
+            largest_weight = float(1 / logged.min())
+        if largest_weight is None:
             raise ArgumentError(
                 f"{self.name} needs largest_weight=, the largest product of policy / propensity that an episode can "
                 "have: at most (1 / smallest propensity) ** steps. It must not be read off the data"
@@ -275,12 +282,12 @@ class EpisodeScoreBound:
                     f"{self.name} needs the range of {c.name!r}, and costs of one sign: AtMost(..., range=(0, largest))"
                 )
             ends[i] = sorted(c.sign * end for end in (min(c.range[0], 0.0), max(c.range[1], 0.0)))
-        low, high = self.largest_weight * ends.T
+        low, high = largest_weight * ends.T
         if self.estimator == "pdis":
             return low, high
         if problem.discount == 1:
             raise ArgumentError(f"{self.name} has no range at discount 1: use a discount below 1, or pdis")
-        size = self.largest_weight * np.abs(ends).max(axis=1) / (1 - problem.discount)
+        size = largest_weight * np.abs(ends).max(axis=1) / (1 - problem.discount)
         return low - 2 * size, high + 2 * size
 
 

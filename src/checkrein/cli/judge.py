@@ -86,6 +86,13 @@ def certify(
     single: Single = False,
     method: Annotated[str | None, typer.Option(help="A method of certification. Default: the run's own.")] = None,
     confidence: Annotated[float | None, typer.Option(help="Default: the run's own.")] = None,
+    largest_weight: Annotated[
+        float | None,
+        typer.Option(
+            min=1.0,
+            help="Of Bernstein and betting bounds: the most that policy / propensity can come to in an episode.",
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="File for the certificate. Default: in the run folder.")] = None,
 ) -> None:
     """Judge whether a run's policy keeps its limits, on episodes that did not choose it; every look is recorded."""
@@ -93,7 +100,9 @@ def certify(
     from checkrein.runs.folder import RunFolder
 
     trial = judging.open_trial(run, data, single=single)
-    certificate, trouble = judging.judge(trial, what=str(run), method=method, confidence=confidence)
+    certificate, trouble = judging.judge(
+        trial, what=str(run), method=method, confidence=confidence, largest_weight=largest_weight
+    )
     if single:
         show_singles(RunFolder(run).summary())
     show_left_out(trial)

@@ -29,6 +29,7 @@ class FeatureScores:
 
     scores: FloatArray  # (e, k)
     exposure: RowWeights
+    weights: FloatArray  # (e,) of what was done in all of each episode
 
 
 EVERYTHING = None
@@ -51,7 +52,8 @@ def score(
     ]
     scores = np.asarray(sum(weight * one.scores for weight, one in found))
     exposures = [one.exposure.times(weight) for weight, one in found]
-    return FeatureScores(scores, reduce(lambda one, other: one + other, exposures))
+    weights = np.asarray(sum(weight * one.weights for weight, one in found))
+    return FeatureScores(scores, reduce(lambda one, other: one + other, exposures), weights)
 
 
 def behavior_scores(nuisances: FeatureNuisances, rows: FeatureRows) -> FloatArray:
@@ -92,7 +94,7 @@ def _scored(
     sides = [np.maximum(side, 0.0) for side in (td_error, -td_error)]
     errors = np.stack([[(squared * side**power).sum(axis=0) for side in sides] for power in (2, 3)])
     exposure = RowWeights(float((relative**4).sum()), float((np.abs(relative) ** 5).sum()), errors)
-    return FeatureScores(np.asarray(scores), exposure)
+    return FeatureScores(np.asarray(scores), exposure, weights[log.last])
 
 
 def _lagged(log: Episodes, ratios: FloatArray, density: FloatArray, lag: int) -> FloatArray:

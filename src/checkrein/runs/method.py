@@ -17,4 +17,6 @@ def method_for(file: ProblemFile, problem: Problem) -> Method:
         if not file.learn.closed_form:
             raise ArgumentError(NO_REFITS.format(method=method.name, functions=file.learn.functions))
         return replace(method, functions=functions_of(file.learn))
-    return replace(method, functions=light_functions(file.learn)) if isinstance(method, EpisodeScoreBound) else method
+    if not isinstance(method, EpisodeScoreBound):
+        return method
+    return replace(method, functions=light_functions(file.learn), largest_weight=file.certify.largest_weight)

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from checkrein.base.arrays import FloatArray, frozen
-from checkrein.certification.assumptions import assumption_checks
+from checkrein.certification.assumptions import assumption_checks, known_weights_checks
 from checkrein.certification.certificate import Certificate
 from checkrein.certification.certify import alpha_spent, certificate_of
 from checkrein.certification.diagnostics import (
@@ -16,12 +16,14 @@ from checkrein.certification.diagnostics import (
     enough_episodes,
     influence_concentration,
     little_beyond,
+    mean_weight,
     seldom_unsupported,
     zero_variance,
 )
 from checkrein.certification.intervals import Interval, johnson_t
 from checkrein.certification.objective import JudgedObjective, judge_objectives
 from checkrein.certification.rare import allow_for_missed
+from checkrein.evaluation.known_weights import known_propensities
 from checkrein.evaluation.scores import Exposure, JudgedScores
 from checkrein.policies import MixturePolicy, members_of
 from checkrein.problem import Episodes, Problem
@@ -75,6 +77,7 @@ class Scores(NamedTuple):
     exposure: Exposure  # what single rows count for
     unsupported: float
     max_density_ratio: float
+    known_weights: FloatArray | None  # (u,) of single decisions whose propensities were logged
 
     @classmethod
     def of(cls, parts: Sequence[JudgedFold], policies: Sequence[Policy]) -> "Scores":
@@ -94,6 +97,7 @@ class Scores(NamedTuple):
             reduce(lambda one, other: one + other, exposures),
             float(shares @ [one.unsupported for one in scored]),
             max(one.max_density_ratio for one in scored),
+            _known_weights(judging, scored),
         )
 
     @property
@@ -124,6 +128,8 @@ class Scores(NamedTuple):
             problem, self.policy, interval, level.alpha, lambda: len(self.weights) / max(self.max_density_ratio, 1.0)
         )
         checks += assumption_checks(problem)
+        if self.known_weights is not None:
+            checks += [mean_weight(self.known_weights, self.weights), *known_weights_checks(problem)]
         checks += [] if finite else [little_beyond(problem)]
         return certificate_of(
             self.policy,
@@ -132,7 +138,7 @@ class Scores(NamedTuple):
             checks,
             plain=plain,
             method=METHOD,
-            guarantee="asymptotic" if finite else "heuristic",
+            guarantee="asymptotic" if finite or known_propensities(problem) is not None else "heuristic",
             confidence=level.confidence,
             look=level.look,
             seed=level.seed,
@@ -197,6 +203,14 @@ def _behavior(parts: Sequence[JudgedFold]) -> tuple[FloatArray, FloatArray]:
     judging = [Episodes.of(part.others) for part in parts]
     scores = [log.unit_means(part.behavior_scores) for log, part in zip(judging, parts, strict=True)]
     return np.concatenate([log.unit_weights for log in judging]), np.concatenate(scores)
+
+
+def _known_weights(judging: Sequence[Episodes], scored: Sequence[JudgedScores]) -> FloatArray | None:
+    """(u,) of all folds' units; None where weights are estimated."""
+    known = [one.known_weights for one in scored if one.known_weights is not None]
+    if len(known) < len(scored):
+        return None
+    return np.concatenate([log.unit_means(one) for log, one in zip(judging, known, strict=True)])
 
 
 def _mixed(policies: Sequence[Policy], shares: FloatArray) -> MixturePolicy:

@@ -148,7 +148,13 @@ class Fold:
     def score(self, policy: Policy) -> JudgedScores:
         """Let the fold's own episodes judge."""
         found = self.tables.score(self.others, policy)
-        return JudgedScores((found.scores,), PairVisits(found.visits), found.unsupported, found.max_density_ratio)
+        return JudgedScores(
+            (found.scores,),
+            PairVisits(found.visits),
+            found.unsupported,
+            found.max_density_ratio,
+            found.known_weights,
+        )
 
     def _solve(self, margins: FloatArray, divergence: float) -> Solution | None:
         """Learn with margins (m,) under the limits; None where these cannot be met."""
