@@ -40,6 +40,7 @@ from checkrein.protocols import FunctionClass, Policy
 Guarantee = Literal["finite-sample", "asymptotic", "heuristic"]
 Kind = Literal["studentised", "pivotal", "bias-corrected", "t"]
 BoundKind = Literal["studentised", "t", "bernstein", "betting"]
+LOGGED: Literal["logged"] = "logged"  # of a largest weight: as the log's own propensities say
 REPLICATES = 1000
 TAIL = 40  # replicates that should lie beyond a bound
 MOST = 10_000  # replicates; a late look may err so little that no number would do
@@ -167,21 +168,21 @@ class EpisodeScoreBound:
         the weights as a control variate, for a log may lack the few episodes that would weigh most. "bernstein" and
         "betting" hold at any size, for costs of one sign whose constraints declare a `range`, and weights that never
         exceed the declared `largest_weight`; clusters of episodes must then be of one size
-    largest_weight: of single decisions with logged propensities, 1 / the smallest if not declared. That is read off the
-        log, which need not show the smallest there is, so the guarantee is then asymptotic
+    largest_weight: "logged" takes 1 / the smallest propensity of a log of single decisions. The log need not show the
+        smallest there is, so the guarantee is then asymptotic
     """
 
     estimator: Literal["pdis", "dr"] = "dr"
     bound: BoundKind = "studentised"
     functions: FunctionClass | None = None
     propensities: Propensities | None = None
-    largest_weight: float | None = None
+    largest_weight: float | Literal["logged"] | None = None
     replicates: int = REPLICATES
     folds: int = 5
 
     def __post_init__(self) -> None:
         require_counts(replicates=self.replicates, folds=self.folds)
-        if self.largest_weight is not None:
+        if isinstance(self.largest_weight, int | float):
             require_positive(largest_weight=self.largest_weight)
 
     def assumptions(self, problem: Problem) -> Assumptions:
@@ -203,8 +204,8 @@ class EpisodeScoreBound:
         known = problem.dataset.propensities is not None and self.propensities is None
         if not known and problem.dataset.n_states is None:
             return "heuristic"
-        declared = self.largest_weight is not None or known_propensities(problem) is None
-        exact = known and declared and self.estimator == "pdis" and self.bound in ("bernstein", "betting")
+        known &= self.largest_weight != LOGGED
+        exact = known and self.estimator == "pdis" and self.bound in ("bernstein", "betting")
         return "finite-sample" if exact else "asymptotic"
 
     def __call__(self, problem: Problem, policy: Policy, *, alpha: float, rng: np.random.Generator) -> Interval:
@@ -214,7 +215,7 @@ class EpisodeScoreBound:
         scores, weights = episodes.unit_means(each), episodes.unit_weights
         if self.bound in ("bernstein", "betting"):
             low, high = self._range(problem)
-            self._require_weights(importance_weights(problem, policy, self._propensities(problem)))
+            self._require_weights(importance_weights(problem, policy, self._propensities(problem)), problem)
             names = [c.name for c in problem.constraints]
             require_inside(each, low, high, names)
             if not (weights == weights[0]).all():
@@ -257,19 +258,29 @@ class EpisodeScoreBound:
     def _propensities(self, problem: Problem) -> Propensities:
         return self.propensities or problem.once("propensities", lambda: propensities_of(problem.dataset))
 
-    def _require_weights(self, weights: FloatArray) -> None:
+    def _require_weights(self, weights: FloatArray, problem: Problem) -> None:
         """Raise where an episode weighs more than was declared possible."""
-        if self.largest_weight is not None and weights.max() > self.largest_weight * (1 + 1e-9):
+        largest = self._largest(problem)
+        if largest is not None and weights.max() > largest * (1 + 1e-9):
             raise ArgumentError(
-                f"an episode weighs {weights.max():.6g}, more than largest_weight={self.largest_weight:g}: "
+                f"an episode weighs {weights.max():.6g}, more than largest_weight={largest:g}: "
                 "declare a weight that none can exceed"
             )
 
+    def _largest(self, problem: Problem) -> float | None:
+        """Return the largest weight that is declared, or that the log of single decisions shows."""
+        if not isinstance(self.largest_weight, str):
+            return self.largest_weight
+        logged = known_propensities(problem)
+        if logged is None or self.propensities is not None:
+            raise ArgumentError(
+                f"largest_weight={LOGGED!r} is for single decisions with logged propensities: declare it"
+            )
+        return float(1 / logged.min())
+
     def _range(self, problem: Problem) -> tuple[FloatArray, FloatArray]:
         """Return what an episode's weighed sum can be, by declaration."""
-        largest_weight, logged = self.largest_weight, known_propensities(problem)
-        if largest_weight is None and logged is not None and self.propensities is None:
-            largest_weight = float(1 / logged.min())
+        largest_weight = self._largest(problem)
         if largest_weight is None:
             raise ArgumentError(
                 f"{self.name} needs largest_weight=, the largest product of policy / propensity that an episode can "

@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 from checkrein.base.errors import ArgumentError
-from checkrein.certification.bounds import BootstrapFQE, EpisodeScoreBound, Method, method_of
+from checkrein.certification.bounds import LOGGED, BootstrapFQE, EpisodeScoreBound, Method, method_of
+from checkrein.evaluation.known_weights import known_propensities
 from checkrein.problem import Problem
 from checkrein.runs.players import functions_of, light_functions
 from checkrein.runs.problem_file import NO_REFITS, ProblemFile
+from checkrein.runs.sections import takes_largest_weight
 
 
 def method_for(file: ProblemFile, problem: Problem) -> Method:
@@ -19,4 +21,7 @@ def method_for(file: ProblemFile, problem: Problem) -> Method:
         return replace(method, functions=functions_of(file.learn))
     if not isinstance(method, EpisodeScoreBound):
         return method
-    return replace(method, functions=light_functions(file.learn), largest_weight=file.certify.largest_weight)
+    largest = file.certify.largest_weight
+    if largest is None and takes_largest_weight(method.name) and known_propensities(problem) is not None:
+        return replace(method, functions=light_functions(file.learn), largest_weight=LOGGED)
+    return replace(method, functions=light_functions(file.learn), largest_weight=largest)
