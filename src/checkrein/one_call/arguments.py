@@ -1,12 +1,12 @@
 """The arguments of `fit` as a problem file, so that both are checked, learned from and judged in the same way."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
 from checkrein.base.errors import ArgumentError, ProblemError
+from checkrein.base.toml import written
 from checkrein.runs.problem_file import ProblemFile, parse_problem
 from checkrein.runs.sections import SHARE
 
@@ -35,14 +35,15 @@ def problem_of(
     _require_used(costs, {*limits, minimize or maximize or ""})
     for name, value in columns.items():
         _require_columns(name, value)
-    sections: list[tuple[str, Mapping[str, Toml | None]]] = [
-        ("[data]", {"path": path, **columns}),
-        ("[objective]", objective),
-        *(("[[constraint]]", _constraint(name, limit, costs.get(name))) for name, limit in limits.items()),
-        ("[learn]", learn),
-        ("[certify]", {"confidence": confidence}),
-    ]
-    text = "\n".join(_section(*section) for section in sections)
+    text = written(
+        {
+            "data": {"path": path, **columns},
+            "objective": objective,
+            "constraint": [_constraint(name, limit, costs.get(name)) for name, limit in limits.items()],
+            "learn": learn,
+            "certify": {"confidence": confidence},
+        }
+    )
     try:
         return parse_problem(text, Path("what fit was given")), text
     except ProblemError as reason:
@@ -111,19 +112,6 @@ def _constraint(name: str, limit: object, cost: str | None) -> dict[str, Toml | 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _section(header: str, content: Mapping[str, Toml | None]) -> str:
-    """Return a section in TOML, whose basic texts, numbers and lists are written as in JSON."""
-    rows = [f"{key} = {_written(value)}" for key, value in content.items() if value is not None]
-    return "\n".join([header, *rows, ""])
-
-
-def _written(value: Toml) -> str:
-    if isinstance(value, str | int | float):
-        text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-        return {"Infinity": "inf", "-Infinity": "-inf", "NaN": "nan"}.get(text, text)
-    return f"[{', '.join(_written(one) for one in value)}]"
 
 
 def _in_words(text: str, limits: Sequence[str]) -> str:

@@ -20,8 +20,9 @@ from checkrein.logs.table import Reading
 from checkrein.problem import AtLeast, AtMost, Problem
 from checkrein.problem.goals import Goal, Unit
 from checkrein.protocols import Cost
+from checkrein.runs.changes import changed
 from checkrein.runs.players import evaluator_of, functions_of
-from checkrein.runs.problem_file import ProblemFile, read_problem_file
+from checkrein.runs.problem_file import ProblemFile, parse_problem, read_problem_file
 from checkrein.runs.reading import by_folds, cost_of, folder_of, objective_of, read, settled
 
 
@@ -60,12 +61,16 @@ class Prepared:
         return objective_of(self.file)
 
 
-def prepare(path: Path, *, strict: bool = False, hold_out: bool = False) -> Prepared:
+def prepare(path: Path, *, strict: bool = False, hold_out: bool = False, settings: Sequence[str] = ()) -> Prepared:
     """Read a problem file and its log; with `strict`, what is odd about the log is an error.
 
+    settings: like "learn.discount=0.95", in place of what the file says
     hold_out: whether episodes are to be held out even where the problem file would have all learn and judge
     """
     file, text = read_problem_file(path)
+    if settings:
+        text = changed(text, path, settings)
+        file = parse_problem(text, path)
     return prepare_problem(file, text, path.parent, strict=strict, hold_out=hold_out)
 
 
