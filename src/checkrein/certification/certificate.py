@@ -65,6 +65,11 @@ class Certificate(BaseModel):
     __str__ = __repr__
 
     @property
+    def may_act(self) -> bool:
+        """Whether what was judged may be deployed: by the run's own decision; of a held-out part, by its verdict."""
+        return self.verdict == "pass" if self.decision is None else self.decision == "deploy"
+
+    @property
     def bounds(self) -> dict[str, float]:
         """Of each constraint, on the side of its limit."""
         return {c.name: math.nan if c.bound is None else c.bound for c in self.constraints}

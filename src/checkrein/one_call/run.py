@@ -35,7 +35,7 @@ class Run:
         files = RunFolder(Path(folder))
         summary = files.summary()
         certificate = summary.certificate
-        refused = files.uncertified or (certificate is not None and not _deployable(certificate))
+        refused = files.uncertified or (certificate is not None and not certificate.may_act)
         return cls(files.path, None if refused else load(files.path), certificate, summary)
 
     @property
@@ -94,10 +94,3 @@ class Run:
 
     def __sklearn_is_fitted__(self) -> bool:
         return self.policy is not None
-
-
-def _deployable(certificate: Certificate) -> bool:
-    """Say whether what was judged may act: by the run's own decision, or, of a held-out part, by its verdict."""
-    if certificate.decision is not None:
-        return certificate.decision == "deploy"
-    return certificate.verdict == "pass"

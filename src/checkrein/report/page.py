@@ -40,12 +40,10 @@ def _render(template: str, plots: dict[str, list[Figure]], **parts: Any) -> str:
 
     plotly = Markup(get_plotlyjs())  # noqa: S704 the library's own text, nothing of the user's
     specifications = _specifications(plots)
-    return (
-        _environment().get_template(template).render(plots=plots, specifications=specifications, plotly=plotly, **parts)
-    )
+    return templates().get_template(template).render(plots=plots, specifications=specifications, plotly=plotly, **parts)
 
 
-def _environment() -> Environment:
+def templates() -> Environment:
     """Return the report's templates, with its words."""
     made = environment("checkrein.report")
     made.filters |= {"number": number, "percent": percent, "percentage": percentage, "sentence": sentence}
