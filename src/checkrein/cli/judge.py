@@ -97,6 +97,7 @@ def certify(
 ) -> None:
     """Judge whether a run's policy keeps its limits, on episodes that did not choose it; every look is recorded."""
     from checkrein.runs import judge as judging
+    from checkrein.runs.fit import write_report
     from checkrein.runs.folder import RunFolder
 
     trial = judging.open_trial(run, data, single=single)
@@ -109,9 +110,12 @@ def certify(
     show_certificate(certificate, trial.file.objective.goal)
     for line in trouble:
         errors.print(Text("warning: ", style="yellow") + Text(line))
-    path = RunFolder(run).certificate_file(own=trial.own, single=single) if out is None else out
+    folder = RunFolder(run)
+    path = folder.certificate_file(own=trial.own, single=single, method=method) if out is None else out
     certificate.write(path)
     say(f"Certificate: {path}")
+    if out is None:
+        say(f"Report: {write_report(folder, folder.summary())}")
     raise typer.Exit(EXIT[certificate.verdict])
 
 

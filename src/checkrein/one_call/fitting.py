@@ -5,16 +5,16 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from checkrein.base.errors import ArgumentError, DataError
 from checkrein.certification.looks import state_folder
 from checkrein.one_call.arguments import IN_MEMORY, problem_of
 from checkrein.one_call.run import Run
-from checkrein.runs import fit as holding_out
-from checkrein.runs.cross_fitted import fit_cross_fitted
 from checkrein.runs.folder import RunFolder
-from checkrein.runs.prepare import Prepared, prepare, prepare_problem
+
+if TYPE_CHECKING:
+    from checkrein.runs.prepare import Prepared
 
 PROBLEM_FILE = ".toml"
 USUAL = {"discount": 1.0, "confidence": 0.95, "seed": 0}
@@ -76,6 +76,8 @@ def fit(
     confidence: 0.95 if not given; seed: 0
     out: the run folder to write; without it, a temporary one that is gone when Python ends
     """
+    from checkrein.runs.prepare import prepare, prepare_problem  # noqa: PLC0415  # slow to import
+
     folder = _run_folder(out)
     columns = {"episode": episode, "state": state, "action": action, "step": step, "terminal": terminal}
     columns |= {"propensity": propensity, "cluster": cluster}
@@ -107,7 +109,10 @@ def fit(
     return Run.of(folder)
 
 
-def _learn(prepared: Prepared, folder: Path, *, command: str) -> None:
+def _learn(prepared: "Prepared", folder: Path, *, command: str) -> None:
+    from checkrein.runs import fit as holding_out  # noqa: PLC0415  # slow to import
+    from checkrein.runs.cross_fitted import fit_cross_fitted  # noqa: PLC0415
+
     if prepared.cross_fitted:
         fit_cross_fitted(prepared, folder, command=command)
     else:

@@ -9,11 +9,13 @@ import numpy as np
 
 from checkrein.base.arrays import Array, FloatArray
 from checkrein.base.errors import CheckreinError, DataError
+from checkrein.base.storage import write_atomically
 from checkrein.certification import Certificate
 from checkrein.data.encoding import Encoding
 from checkrein.logs.sources import open_source
 from checkrein.report.improvement import improvement_of
 from checkrein.report.model import BEHAVIOR, LEARNED, CostRow, Estimate, Summary
+from checkrein.report.model_card import model_card
 from checkrein.report.side_by_side_model import (
     ComparedCost,
     ComparedRun,
@@ -69,6 +71,18 @@ def runs_in(folder: Path) -> list[Path]:
     return sorted(found, key=lambda run: (run / SUMMARY).stat().st_mtime)
 
 
+def write_card(folder: RunFolder, path: Path) -> None:
+    """Write the model card of a run."""
+    summary = folder.summary()
+    card = model_card(summary, deploys=_deploys(folder, summary.certificate))
+    write_atomically(path, lambda file: file.write(card.encode()))
+
+
+def _deploys(folder: RunFolder, judged: Certificate | None) -> bool:
+    """Say whether the policy of a run may act: it passed, or there was no limit to keep."""
+    return not folder.uncertified and (judged is None or judged.may_act)
+
+
 def compared_run(path: Path) -> ComparedRun:
     """Return what one run came to."""
     folder = RunFolder(path)
@@ -95,7 +109,7 @@ def _run(name: str, folder: RunFolder, summary: Summary) -> ComparedRun:
         verdict=None if judged is None else judged.verdict,
         episodes=summary.learning_episodes if judged is None else judged.episodes,
         look=None if judged is None else judged.look,
-        deploys=not folder.uncertified and (judged is None or judged.may_act),
+        deploys=_deploys(folder, judged),
         costs={row.name: _cost(row, judged) for row in summary.costs},
     )
 
