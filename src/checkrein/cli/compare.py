@@ -72,6 +72,8 @@ def show_side_by_side(found: "SideBySide") -> None:
     console.print(table)
     for run in found.runs:
         console.print(Text(f"{run.name}: ", style="bold") + Text(run.headline, style=STYLE[run.level]), soft_wrap=True)
+    if found.units_differ:
+        say(found.units_differ)
     if not found.same_log:
         say("The runs did not learn from the same log.")
     if found.settings:

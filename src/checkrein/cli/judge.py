@@ -114,7 +114,7 @@ def certify(
     path = folder.certificate_file(own=trial.own, single=single, method=method) if out is None else out
     certificate.write(path)
     say(f"Certificate: {path}")
-    if out is None:
+    if out is None and folder.reports:
         say(f"Report: {write_report(folder, folder.summary())}")
     raise typer.Exit(EXIT[certificate.verdict])
 

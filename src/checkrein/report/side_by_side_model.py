@@ -15,6 +15,7 @@ class ComparedCost(Model):
     behavior: float | None
     bound: float | None  # certified, on the side of the limit; None: not bounded, or a check failed
     verdict: str | None  # on the limit, or on the improvement
+    unit: str  # of every number, in words
 
 
 class ComparedRun(Model):
@@ -68,3 +69,12 @@ class SideBySide(Model):
     same_log: bool
     decisions: Decisions | None
     undecided: str  # why decisions are not compared; empty where they are
+
+    @property
+    def units_differ(self) -> str:
+        """What the numbers of each run are of, where that is not the same; else empty."""
+        units = {one.name: next(iter(one.costs.values())).unit for one in self.runs}
+        if len(set(units.values())) == 1:
+            return ""
+        told = "; ".join(f"{name}: {unit}" for name, unit in units.items())
+        return f"The numbers are not of the same unit ({told}), so they cannot be compared across runs."

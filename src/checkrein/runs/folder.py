@@ -106,6 +106,11 @@ class RunFolder:
         return self.holds_rounds or (self.path / SUMMARY).exists()
 
     @property
+    def reports(self) -> bool:
+        """Whether the data are here that the report is made of."""
+        return (self.path / SUMMARY).exists()
+
+    @property
     def uncertified(self) -> bool:
         """Whether a cross-fitted run ended here without a policy that passed."""
         return (self.path / RESOLVED).exists() and not (self.path / POLICY).exists()

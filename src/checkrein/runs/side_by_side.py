@@ -126,7 +126,15 @@ def _cost(row: CostRow, judged: Certificate | None) -> ComparedCost:
         one = next((one for one in judged.constraints if one.name == row.name), None)
         believed = all(check.ok for check in judged.checks)
         bound, verdict = (None, None) if one is None else (one.bound if believed else None, one.verdict)
-    return ComparedCost(role=row.role, goal=row.goal, learned=value[0], behavior=value[1], bound=bound, verdict=verdict)
+    return ComparedCost(
+        role=row.role,
+        goal=row.goal,
+        learned=value[0],
+        behavior=value[1],
+        bound=bound,
+        verdict=verdict,
+        unit=row.unit,
+    )
 
 
 def _judged(estimate: Estimate) -> float | None:
