@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from checkrein.logs.minari import read_minari
     from checkrein.logs.stream import read_compressed
     from checkrein.logs.table import read_logs
+    from checkrein.one_call import Run, fit
     from checkrein.online import CuttingPlane, ExponentiatedGradient, OnlineGradientDescent
     from checkrein.policies import GreedyPolicy, MixturePolicy, SoftminPolicy, Support, TabularPolicy, save_policy
     from checkrein.problem import AtLeast, AtMost, Problem, Values
@@ -91,6 +92,7 @@ __all__ = [
     "Problem",
     "Regressor",
     "Round",
+    "Run",
     "Sensitivity",
     "SoftminPolicy",
     "Solution",
@@ -108,6 +110,7 @@ __all__ = [
     "certify",
     "derandomise",
     "evaluate",
+    "fit",
     "frontier",
     "learn_certified",
     "load_policy",
@@ -160,6 +163,7 @@ _MODULES = {  # where each public name is from; type checkers read the same from
     "Problem": "checkrein.problem",
     "Regressor": "checkrein.functions",
     "Round": "checkrein.game",
+    "Run": "checkrein.one_call",
     "Sensitivity": "checkrein.certification.survival",
     "SoftminPolicy": "checkrein.policies",
     "Solution": "checkrein.game",
@@ -177,6 +181,7 @@ _MODULES = {  # where each public name is from; type checkers read the same from
     "certify": "checkrein.certification.certify",
     "derandomise": "checkrein.certification.derandomise",
     "evaluate": "checkrein.evaluation",
+    "fit": "checkrein.one_call",
     "frontier": "checkrein.selection.frontier",
     "learn_certified": "checkrein.selection.fixed_sequence",
     "load_policy": "checkrein.deploy",

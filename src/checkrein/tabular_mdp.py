@@ -9,6 +9,7 @@ import scipy  # its parts are loaded when first used
 from scipy import sparse
 
 from checkrein.base.arrays import BoolArray, FloatArray, IntArray, frozen, require_counts
+from checkrein.base.brief import brief
 from checkrein.base.errors import ArgumentError, ProblemError
 from checkrein.bellman.termination import require_end
 from checkrein.data.dataset import Dataset
@@ -28,7 +29,7 @@ class Optimum(NamedTuple):
     occupancy: FloatArray  # (S, A) expected discounted visits
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TabularMDP:
     """A finite MDP with any number of named costs; what a row of `transitions` lacks to one is termination.
 
@@ -70,6 +71,9 @@ class TabularMDP:
         for name, value in {"transitions": moves, "initial": start, "available": can}.items():
             object.__setattr__(self, name, frozen(value))
         object.__setattr__(self, "costs", {name: frozen(table) for name, table in tables.items()})
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     @property
     def n_states(self) -> int:

@@ -49,7 +49,7 @@ def test_finite_sample_is_said_only_of_independent_sums_with_logged_propensities
     silent = replace(logged, propensities=None)
     assert method.guarantee(problem_of(logged)) == ("finite-sample" if bounded else "asymptotic")
     assert method.guarantee(problem_of(silent)) == "asymptotic"
-    if method.assumptions(problem_of(logged)).weighs:
+    if isinstance(method, EpisodeScoreBound):
         estimated = replace(method, propensities=propensities_of(logged, "counts"))
         assert estimated.guarantee(problem_of(logged)) == "asymptotic"
 
@@ -232,3 +232,15 @@ def test_a_linear_refit_is_bounded_over_features():
     fitted = bound(BootstrapFQE(functions=Linear(), replicates=300), problem, policy)
     corrected = bound(EpisodeScoreBound("dr", "t"), problem, policy)
     assert fitted.estimates == pytest.approx(corrected.estimates, abs=2 * corrected.standard_errors[0])
+
+
+def test_of_single_decisions_the_largest_weight_is_read_off_the_log_and_called_asymptotic():
+    problem, policy = problem_of(coin_log(400), AtMost("harm", 0.5, range=(0, 1))), coin(0.2)
+    read, declared = (EpisodeScoreBound("pdis", "betting", largest_weight=most) for most in ("logged", 2.0))
+    found = [method(problem, policy, alpha=0.05, rng=np.random.default_rng(0)).upper for method in (read, declared)]
+    np.testing.assert_array_equal(*found)
+    assert 0.06 < found[0][0] < 0.2
+    assert (read.guarantee(problem), declared.guarantee(problem)) == ("asymptotic", "finite-sample")
+    silent = replace(problem, dataset=replace(problem.dataset, propensities=None))
+    with pytest.raises(ArgumentError, match="largest_weight='logged' is for single decisions with logged propensities"):
+        read(silent, policy, alpha=0.05, rng=np.random.default_rng(0))

@@ -211,3 +211,11 @@ def test_a_log_that_shows_too_little_is_solved_within_what_it_shows():
 def test_parameters_outside_their_range_are_refused(change, message):
     with pytest.raises(ArgumentError, match=message):
         run(**change)
+
+
+def test_the_parts_have_defaults():
+    solution = solve(PROBLEM)
+    assert solution.status == "converged"
+    within = 1e-3 * PROBLEM.dataset.cost("c").std()
+    assert solution.gap <= within
+    assert solution.values["c"] == pytest.approx(BEST.values["c"], abs=within)

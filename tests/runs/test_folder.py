@@ -11,6 +11,7 @@ import pytest
 from checkrein import AtLeast, AtMost, TabularPolicy, storable
 from checkrein.base import storage
 from checkrein.base.errors import CheckreinError, DataError, StorageError
+from checkrein.certification import METHODS
 from checkrein.data.encoding import Encoding, StateColumn
 from checkrein.policies import EveryAction
 from checkrein.runs import folder as names
@@ -59,7 +60,11 @@ def finished(tmp_path_factory):
 def test_every_file_of_a_finished_run_is_one_that_the_folder_knows(finished):
     there = {path.name for path in finished.iterdir()}
     assert there <= names.KNOWN
-    assert names.KNOWN - there == {"policy.onnx", "uncertified.npz"}  # not asked for; of a cross-fitted run alone
+    unasked = {names.by_method(name, method) for name in names.JUDGED for method in METHODS} | {
+        "policy.onnx",
+        "card.md",
+    }
+    assert names.KNOWN - there == unasked | {"uncertified.npz"}  # of a cross-fitted run alone
 
 
 def test_a_finished_run_is_read_back(finished):

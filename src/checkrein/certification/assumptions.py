@@ -12,6 +12,8 @@ from checkrein.certification.diagnostics import Check, usual_propensities
 from checkrein.certification.drift import Drift, drift_of
 from checkrein.certification.moments import CLEAR, SUSPECT
 from checkrein.certification.past import LAST_ACTION, LAST_STATE, STEPS, past_tested
+from checkrein.evaluation.known_weights import known_propensities
+from checkrein.evaluation.propensities import Propensities
 from checkrein.problem import Episodes, Problem
 
 MATERIAL = 0.1  # of a limit: a drift by less hardly changes what is certified
@@ -96,6 +98,18 @@ def calibration_checks(problem: Problem, method: Method) -> list[Check]:
     propensities = rests.propensities or usual_propensities(problem)
     if not rests.weighs or propensities is None:
         return []
+    return _calibrated(problem, propensities)
+
+
+def known_weights_checks(problem: Problem) -> list[Check]:
+    """Check logged propensities that a cross-fitted certificate weighs single decisions by; none where it does not."""
+    propensities = usual_propensities(problem)
+    if propensities is None or known_propensities(problem) is None:
+        return []
+    return problem.once("checks of known weights", lambda: _calibrated(problem, propensities))
+
+
+def _calibrated(problem: Problem, propensities: Propensities) -> list[Check]:
     found = calibration_of(Episodes.of(problem), propensities)
     if found is None:
         return []

@@ -29,9 +29,10 @@ from checkrein.evaluation.doubly_robust import contributions
 from checkrein.evaluation.estimate import standard_errors
 from checkrein.evaluation.fqe import nuisance
 from checkrein.evaluation.importance import expected_costs, importance_weights
+from checkrein.evaluation.known_weights import known_propensities
 from checkrein.evaluation.propensities import Propensities, propensities_of
 from checkrein.evaluation.refits import Refits, draws
-from checkrein.functions import Linear, Tabular
+from checkrein.functions import Linear, Tabular, default_functions
 from checkrein.policies import Support
 from checkrein.problem import Episodes, Problem
 from checkrein.protocols import FunctionClass, Policy
@@ -39,6 +40,7 @@ from checkrein.protocols import FunctionClass, Policy
 Guarantee = Literal["finite-sample", "asymptotic", "heuristic"]
 Kind = Literal["studentised", "pivotal", "bias-corrected", "t"]
 BoundKind = Literal["studentised", "t", "bernstein", "betting"]
+LOGGED: Literal["logged"] = "logged"  # of a largest weight: as the log's own propensities say
 REPLICATES = 1000
 TAIL = 40  # replicates that should lie beyond a bound
 MOST = 10_000  # replicates; a late look may err so little that no number would do
@@ -166,24 +168,26 @@ class EpisodeScoreBound:
         the weights as a control variate, for a log may lack the few episodes that would weigh most. "bernstein" and
         "betting" hold at any size, for costs of one sign whose constraints declare a `range`, and weights that never
         exceed the declared `largest_weight`; clusters of episodes must then be of one size
+    largest_weight: "logged" takes 1 / the smallest propensity of a log of single decisions. The log need not show the
+        smallest there is, so the guarantee is then asymptotic
     """
 
     estimator: Literal["pdis", "dr"] = "dr"
     bound: BoundKind = "studentised"
     functions: FunctionClass | None = None
     propensities: Propensities | None = None
-    largest_weight: float | None = None
+    largest_weight: float | Literal["logged"] | None = None
     replicates: int = REPLICATES
     folds: int = 5
 
     def __post_init__(self) -> None:
         require_counts(replicates=self.replicates, folds=self.folds)
-        if self.largest_weight is not None:
+        if isinstance(self.largest_weight, int | float):
             require_positive(largest_weight=self.largest_weight)
 
     def assumptions(self, problem: Problem) -> Assumptions:
         """Name the importance weights of episodes."""
-        functions = self.functions or default_functions(problem)
+        functions = self.functions or default_functions(problem.dataset)
         cut = self.estimator == "pdis"
         return Assumptions(functions, Support(), self.propensities, weighs=True, stops_at_cut_off=cut)
 
@@ -200,6 +204,7 @@ class EpisodeScoreBound:
         known = problem.dataset.propensities is not None and self.propensities is None
         if not known and problem.dataset.n_states is None:
             return "heuristic"
+        known &= self.largest_weight != LOGGED
         exact = known and self.estimator == "pdis" and self.bound in ("bernstein", "betting")
         return "finite-sample" if exact else "asymptotic"
 
@@ -210,7 +215,7 @@ class EpisodeScoreBound:
         scores, weights = episodes.unit_means(each), episodes.unit_weights
         if self.bound in ("bernstein", "betting"):
             low, high = self._range(problem)
-            self._require_weights(importance_weights(problem, policy, self._propensities(problem)))
+            self._require_weights(importance_weights(problem, policy, self._propensities(problem)), problem)
             names = [c.name for c in problem.constraints]
             require_inside(each, low, high, names)
             if not (weights == weights[0]).all():
@@ -247,23 +252,36 @@ class EpisodeScoreBound:
             episodes = Episodes.of(problem)
             weights = episodes.factors * importance_weights(problem, policy, propensities)
             return episodes.sums(weights[:, None] * expected_costs(problem, policy, propensities))
-        direct = nuisance(self.functions or default_functions(problem))
+        direct = nuisance(self.functions or default_functions(problem.dataset))
         return contributions(problem, policy, propensities, direct, folds=self.folds, rng=rng)
 
     def _propensities(self, problem: Problem) -> Propensities:
         return self.propensities or problem.once("propensities", lambda: propensities_of(problem.dataset))
 
-    def _require_weights(self, weights: FloatArray) -> None:
+    def _require_weights(self, weights: FloatArray, problem: Problem) -> None:
         """Raise where an episode weighs more than was declared possible."""
-        if self.largest_weight is not None and weights.max() > self.largest_weight * (1 + 1e-9):
+        largest = self._largest(problem)
+        if largest is not None and weights.max() > largest * (1 + 1e-9):
             raise ArgumentError(
-                f"an episode weighs {weights.max():.6g}, more than largest_weight={self.largest_weight:g}: "
+                f"an episode weighs {weights.max():.6g}, more than largest_weight={largest:g}: "
                 "declare a weight that none can exceed"
             )
 
+    def _largest(self, problem: Problem) -> float | None:
+        """Return the largest weight that is declared, or that the log of single decisions shows."""
+        if not isinstance(self.largest_weight, str):
+            return self.largest_weight
+        logged = known_propensities(problem)
+        if logged is None or self.propensities is not None:
+            raise ArgumentError(
+                f"largest_weight={LOGGED!r} is for single decisions with logged propensities: declare it"
+            )
+        return float(1 / logged.min())
+
     def _range(self, problem: Problem) -> tuple[FloatArray, FloatArray]:
         """Return what an episode's weighed sum can be, by declaration."""
-        if self.largest_weight is None:
+        largest_weight = self._largest(problem)
+        if largest_weight is None:
             raise ArgumentError(
                 f"{self.name} needs largest_weight=, the largest product of policy / propensity that an episode can "
                 "have: at most (1 / smallest propensity) ** steps. It must not be read off the data"
@@ -275,18 +293,13 @@ class EpisodeScoreBound:
                     f"{self.name} needs the range of {c.name!r}, and costs of one sign: AtMost(..., range=(0, largest))"
                 )
             ends[i] = sorted(c.sign * end for end in (min(c.range[0], 0.0), max(c.range[1], 0.0)))
-        low, high = self.largest_weight * ends.T
+        low, high = largest_weight * ends.T
         if self.estimator == "pdis":
             return low, high
         if problem.discount == 1:
             raise ArgumentError(f"{self.name} has no range at discount 1: use a discount below 1, or pdis")
-        size = self.largest_weight * np.abs(ends).max(axis=1) / (1 - problem.discount)
+        size = largest_weight * np.abs(ends).max(axis=1) / (1 - problem.discount)
         return low - 2 * size, high + 2 * size
-
-
-def default_functions(problem: Problem) -> FunctionClass:
-    """Return tables for finite states, else a linear class."""
-    return Linear() if problem.dataset.n_states is None else Tabular()
 
 
 _KINDS: tuple[Kind, ...] = ("studentised", "pivotal", "bias-corrected", "t")

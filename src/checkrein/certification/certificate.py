@@ -58,6 +58,17 @@ class Certificate(BaseModel):
     dataset: str  # fingerprints
     policy: str
 
+    def __repr__(self) -> str:
+        limits = "; ".join(f"{c.reason}" for c in self.constraints)
+        return f"Certificate({self.verdict}: {limits}; {self.method}, {self.guarantee}, {self.episodes} episodes)"
+
+    __str__ = __repr__
+
+    @property
+    def may_act(self) -> bool:
+        """Whether what was judged may be deployed: by the run's own decision; of a held-out part, by its verdict."""
+        return self.verdict == "pass" if self.decision is None else self.decision == "deploy"
+
     @property
     def bounds(self) -> dict[str, float]:
         """Of each constraint, on the side of its limit."""

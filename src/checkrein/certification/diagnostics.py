@@ -66,7 +66,11 @@ def diagnose(problem: Problem, policy: Policy, method: Method, rng: np.random.Ge
         effective, largest = concentration(episodes, weights)
         if rests.weighs:
             name = episodes.unit_name
-            checks += [_effective(effective, name), _largest(largest, name), _mean_weight(episodes, weights)]
+            checks += [
+                _effective(effective, name),
+                _largest(largest, name),
+                mean_weight(episodes.unit_means(weights), episodes.unit_weights),
+            ]
         if rests.stops_at_cut_off:
             checks.append(_cut_off(episodes, weights))
     try:
@@ -187,9 +191,12 @@ def _largest(largest: float, name: str) -> Check:
     return _at_most("largest weight", largest, DOMINANT, words, "hold out more episodes that are like the policy's")
 
 
-def _mean_weight(episodes: Episodes, each: FloatArray) -> Check:
-    """Weights (e,) are 1 on average; where they fall short, the episodes that the policy would have are missing."""
-    weights, shares = episodes.unit_means(each), episodes.unit_weights / episodes.unit_weights.sum()
+def mean_weight(weights: FloatArray, counts: FloatArray) -> Check:
+    """Hold the mean of importance weights (u,) against 1; where it falls short, what the policy would do is missing.
+
+    counts: (u,) how much each unit counts
+    """
+    shares = counts / counts.sum()
     mean = float(shares @ weights)
     spread = float(np.sqrt(shares**2 @ (weights - mean) ** 2))
     apart = 0.0 if np.isclose(mean, 1, rtol=ROUNDED) else np.inf if spread == 0 else abs(mean - 1) / spread

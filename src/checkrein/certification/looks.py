@@ -13,7 +13,7 @@ import numpy as np
 
 from checkrein.base.arrays import frozen
 from checkrein.base.errors import DataError
-from checkrein.certification.bounds import Method
+from checkrein.certification.bounds import EpisodeScoreBound, Method
 from checkrein.certification.certificate import Certificate
 from checkrein.certification.certify import certify, fingerprint
 from checkrein.certification.diagnostics import copies_check
@@ -67,7 +67,10 @@ class Looks:
         copies: those that were left out of the log before; excluded: how many others were, as they were learned from
         Returns the certificate, and what went wrong with the recording.
         """
-        claim = claim_key(fingerprint(policy, problem.dataset), problem.constraints, confidence, method.name, seed)
+        way = method.name
+        if isinstance(method, EpisodeScoreBound) and method.largest_weight is not None:
+            way += f" of weights up to {method.largest_weight}"
+        claim = claim_key(fingerprint(policy, problem.dataset), problem.constraints, confidence, way, seed)
         certificate = certify(
             policy,
             problem.dataset,

@@ -12,6 +12,7 @@ from checkrein.evaluation.doubly_robust import folds_of
 from checkrein.evaluation.estimate import standard_errors
 from checkrein.evaluation.feature_one_step import FeatureNuisances, FeatureRows
 from checkrein.evaluation.feature_scores import score
+from checkrein.evaluation.known_weights import known_propensities
 from checkrein.evaluation.one_step import TabularNuisances
 from checkrein.functions import Linear, Tabular
 from checkrein.functions.learned_features import learn_features
@@ -42,13 +43,15 @@ class OneStepBound:
         return "one-step"
 
     def assumptions(self, problem: Problem) -> Assumptions:
-        """Name the importance weights of episodes where states are numbers, else tables."""
+        """Name the importance weights of episodes where states are numbers or propensities known, else tables."""
         finite = problem.dataset.n_states is not None
-        return Assumptions(Tabular() if finite else Linear(), Support(), None, weighs=not finite)
+        weighs = not finite or known_propensities(problem) is not None
+        return Assumptions(Tabular() if finite else Linear(), Support(), None, weighs=weighs)
 
     def guarantee(self, problem: Problem) -> "Guarantee":
-        """Tables can hold any Q and any density; features may miss both for ever."""
-        return "heuristic" if problem.dataset.n_states is None else "asymptotic"
+        """Tables can hold any Q and any density; features may miss both for ever, unless weights are known."""
+        known = problem.dataset.n_states is not None or known_propensities(problem) is not None
+        return "asymptotic" if known else "heuristic"
 
     def __call__(self, problem: Problem, policy: Policy, *, alpha: float, rng: np.random.Generator) -> Interval:
         """Bound all constraints."""

@@ -10,6 +10,7 @@ from rich.text import Text
 from checkrein.base.errors import CheckreinError
 from checkrein.cli import (  # noqa: F401  (importing a module adds its commands)
     bounds,
+    compare,
     demo,
     deploy,
     frontier,

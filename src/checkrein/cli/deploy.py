@@ -22,24 +22,37 @@ class Format(StrEnum):
 
     JSON = "json"
     ONNX = "onnx"
+    CARD = "card"
 
 
 @app.command()
 def export(
     run: Run,
-    form: Annotated[Format, typer.Option("--format", help="JSON for any language, ONNX for any ONNX runtime.")],
+    form: Annotated[
+        Format,
+        typer.Option("--format", help="JSON for any language, ONNX for any ONNX runtime, or a model card in Markdown."),
+    ],
     out: Annotated[
-        Path | None, typer.Option(help="File to write; default: policy.json or policy.onnx in the run.")
+        Path | None, typer.Option(help="File to write; default: policy.json, policy.onnx or card.md in the run.")
     ] = None,
     single: Single = False,
     uncertified: Uncertified = False,
 ) -> None:
-    """Write the policy so that it needs neither checkrein nor Python, checked against ours on random states."""
+    """Write the policy so that it needs neither checkrein nor Python, checked against ours on random states.
+
+    A card says in Markdown what the policy is for, what it was learned from and what is known of it; it can be had of
+    every finished run.
+    """
     from checkrein.deploy import export_json, export_onnx, load
     from checkrein.runs.folder import RunFolder
+    from checkrein.runs.side_by_side import write_card
 
-    deployed = load(run, single=single, uncertified=uncertified)
     path = out or RunFolder(run).export_file(form)
+    if form is Format.CARD:
+        write_card(RunFolder(run), path)
+        say(f"Wrote {path}")
+        return
+    deployed = load(run, single=single, uncertified=uncertified)
     write = export_json if form is Format.JSON else export_onnx
     write(deployed.policy, deployed.encoding, path)
     say(f"Wrote {path}")

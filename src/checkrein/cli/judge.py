@@ -86,23 +86,36 @@ def certify(
     single: Single = False,
     method: Annotated[str | None, typer.Option(help="A method of certification. Default: the run's own.")] = None,
     confidence: Annotated[float | None, typer.Option(help="Default: the run's own.")] = None,
+    largest_weight: Annotated[
+        float | None,
+        typer.Option(
+            min=1.0,
+            help="Of Bernstein and betting bounds: the most that policy / propensity can come to in an episode.",
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="File for the certificate. Default: in the run folder.")] = None,
 ) -> None:
     """Judge whether a run's policy keeps its limits, on episodes that did not choose it; every look is recorded."""
     from checkrein.runs import judge as judging
+    from checkrein.runs.fit import write_report
     from checkrein.runs.folder import RunFolder
 
     trial = judging.open_trial(run, data, single=single)
-    certificate, trouble = judging.judge(trial, what=str(run), method=method, confidence=confidence)
+    certificate, trouble = judging.judge(
+        trial, what=str(run), method=method, confidence=confidence, largest_weight=largest_weight
+    )
     if single:
         show_singles(RunFolder(run).summary())
     show_left_out(trial)
     show_certificate(certificate, trial.file.objective.goal)
     for line in trouble:
         errors.print(Text("warning: ", style="yellow") + Text(line))
-    path = RunFolder(run).certificate_file(own=trial.own, single=single) if out is None else out
+    folder = RunFolder(run)
+    path = folder.certificate_file(own=trial.own, single=single, method=method) if out is None else out
     certificate.write(path)
     say(f"Certificate: {path}")
+    if out is None and folder.reports:
+        say(f"Report: {write_report(folder, folder.summary())}")
     raise typer.Exit(EXIT[certificate.verdict])
 
 

@@ -8,7 +8,7 @@ import typer
 from rich.live import Live
 from rich.text import Text
 
-from checkrein.base.errors import DataError
+from checkrein.base.errors import ArgumentError, DataError
 from checkrein.cli.judge import show_certificate
 from checkrein.cli.progress import Progress, candidate_line, progress_line
 from checkrein.cli.shared import (
@@ -88,6 +88,10 @@ def fit(
     explore: Annotated[
         bool, typer.Option("--explore", help="Learn and estimate, but judge nothing: this costs no look.")
     ] = False,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="In place of the file's own: learn.discount=0.95, say."),
+    ] = None,
 ) -> None:
     """Learn a policy within the limits, judge it by episodes that had no part in it, and write a report."""
     from checkrein.runs.again import ask
@@ -97,7 +101,9 @@ def fit(
     if not resume and RunFolder(out).holds_run:
         raise DataError(f"{out} holds a run already: pass --resume to take it up, or choose another --out")
     origin = [] if source is None else ["--from", str(source)]
-    mode = ["--explore"] if explore else []
+    mode = [*(["--explore"] if explore else []), *(part for one in settings or [] for part in ("--set", one))]
+    if source is not None and settings:
+        raise ArgumentError("--set does not go with --from: write the other question into a problem file of its own")
     command = shlex.join(["checkrein", "fit", str(problem), *origin, *mode, "--out", str(out)])
     asked = None if source is None else ask(problem, source)
     if asked is not None and not asked.why:
@@ -105,7 +111,7 @@ def fit(
         raise typer.Exit(OK)
     if asked is not None:
         say(f"{asked.why}. The log is needed.")
-    prepared = prepare(problem, strict=strict)
+    prepared = prepare(problem, strict=strict, settings=settings or ())
     for warning in prepared.card.warnings:
         errors.print(Text("warning: ", style="yellow") + Text(warning))
     say(f"Learning with {prepared.card.functions}.")

@@ -26,11 +26,13 @@ def show_card(card: "DataCard") -> None:
     horizon = "all of an episode" if card.effective_horizon is None else f"about {card.effective_horizon:.0f} steps"
     distinct = "" if card.distinct is None else f", {card.distinct:,} of them distinct"
     clusters = "" if card.clusters is None else f", in {card.clusters:,} clusters of up to {card.largest_cluster:,}"
+    steps = f"{card.shortest} to {card.longest} steps (median {card.median:g})"
+    steps = "one decision each" if card.longest == 1 else steps
     for name, value in {
         "log": card.source,
         "rows": f"{card.rows:,}, {card.rows_used:,} used{distinct}",
         "left out": left,
-        "episodes": f"{card.episodes:,} of {card.shortest} to {card.longest} steps (median {card.median:g}){clusters}",
+        "episodes": f"{card.episodes:,} of {steps}{clusters}",
         "cut off": f"{card.truncated:,} episodes end without a terminal row",
         "states": card.states,
         "learned with": card.functions,

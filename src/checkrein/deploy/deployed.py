@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from checkrein.base.arrays import Array, FloatArray, IntArray
+from checkrein.base.brief import FEW
 from checkrein.base.errors import DataError, StorageError
 from checkrein.data.columns import observations
 from checkrein.data.encoding import Encoding
@@ -28,7 +29,7 @@ Seed = int | np.random.Generator  # a generator goes on where it stands: one ser
 Actions = IntArray | list[str] | list[int]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DeployedPolicy:
     """A policy and what its numbers stand for.
 
@@ -37,6 +38,11 @@ class DeployedPolicy:
 
     policy: Policy
     encoding: Encoding | None = None
+
+    def __repr__(self) -> str:
+        actions = () if self.encoding is None else self.encoding.actions
+        shown = f", actions {', '.join(actions[:FEW])}{', ...' if len(actions) > FEW else ''}" if actions else ""
+        return f"DeployedPolicy({self.policy}{shown})"
 
     def probabilities(self, states: States) -> FloatArray:
         """(n, A) of the first action of an episode; later ones depend on the member that was drawn."""
@@ -62,13 +68,16 @@ class DeployedPolicy:
         return EpisodePolicy(members[place][0], place, self.encoding)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class EpisodePolicy:
     """The member drawn for one episode: ask it, and no other, until the episode ends."""
 
     policy: Policy
     member: int  # its place in the mixture
     encoding: Encoding | None = None
+
+    def __repr__(self) -> str:
+        return f"EpisodePolicy(member {self.member}: {self.policy})"
 
     def probabilities(self, states: States) -> FloatArray:
         """(n, A)"""  # noqa: D400, D415

@@ -70,7 +70,7 @@ BY_NAME: dict[str, Callable[[FunctionClass, bool], Estimator]] = {  # of a funct
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Estimates:
     """What each estimator says of each cost, and how sure it is."""
 
@@ -78,6 +78,10 @@ class Estimates:
     by_name: dict[str, Estimate]  # values and influence of the costs, in their order
     confidence: float
     propensities: Propensities | None  # None: no estimator weighed, or they could not be had
+
+    def __repr__(self) -> str:
+        each = [f"{name} ({', '.join(f'{value:.4g}' for value in one.values)})" for name, one in self.by_name.items()]
+        return f"Estimates({', '.join(self.costs)}: {'; '.join(each)})"
 
     def __getitem__(self, estimator: str) -> Estimate:
         if estimator not in self.by_name:

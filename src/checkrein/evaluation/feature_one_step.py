@@ -99,17 +99,41 @@ class FeatureNuisances:
         self._kept: dict[int, tuple[Policy, Followed]] = {}
 
     @cached_property
-    def _regression(self) -> tuple[list[IntArray], list[FloatArray], FloatArray]:
-        """Rows and weighted features of each action, and the inverse of all actions' Gram matrices with their ridge."""
+    def _regression(self) -> tuple[list[IntArray], list[FloatArray]]:
+        """Rows and weighted features of each action."""
         log, own = self.rows.log, self.rows.own
         blocks = [np.flatnonzero((log.actions == a) & self.rows.known) for a in range(log.n_actions)]
-        weighted = [own[block] * self.rows.row_weights[block, None] for block in blocks]
-        a, q = log.n_actions, own.shape[1]
+        return blocks, [own[block] * self.rows.row_weights[block, None] for block in blocks]
+
+    @cached_property
+    def _inverse(self) -> FloatArray:
+        """(A q, A q) the inverse of all actions' Gram matrices with their ridge."""
+        own = self.rows.own
+        a, q = self.rows.log.n_actions, own.shape[1]
         pull = OWN * np.eye(a) - OWN**2 / (OWN * a + SHARED)
         gram = np.kron(pull, np.eye(q)).reshape(a, q, a, q)
-        for action, block in enumerate(blocks):
-            gram[action, :, action] += weighted[action].T @ own[block]
-        return blocks, weighted, np.linalg.inv(gram.reshape(a * q, a * q))
+        for action, (block, part) in enumerate(zip(*self._regression, strict=True)):
+            gram[action, :, action] += part.T @ own[block]
+        return np.linalg.inv(gram.reshape(a * q, a * q))
+
+    @cached_property
+    def _inverses(self) -> tuple[FloatArray, FloatArray]:
+        """(A, q, q) each action's part of it, and (q, q) what they share: all that one fit needs."""
+        own = self.rows.own
+        a, q = self.rows.log.n_actions, own.shape[1]
+        shared = OWN**2 / (OWN * a + SHARED)
+        grams = [part.T @ own[block] + OWN * np.eye(q) for block, part in zip(*self._regression, strict=True)]
+        each = np.linalg.inv(np.stack(grams))
+        return each, shared * np.linalg.inv(np.eye(q) - shared * each.sum(axis=0))
+
+    def _fitted(self, moments: FloatArray) -> FloatArray:
+        """Return the regression (A, q, k) of moments (A, q, k)."""
+        if self.steps > 1:
+            a, q, k = moments.shape
+            return np.asarray((self._inverse @ moments.reshape(a * q, k)).reshape(a, q, k))
+        each, together = self._inverses
+        found = each @ moments
+        return np.asarray(found + each @ (together @ found.sum(axis=0)))
 
     def value_range(self, policy: Policy) -> tuple[FloatArray, FloatArray]:
         """(k,) the least and the largest value that costs and the horizon allow."""
@@ -163,19 +187,22 @@ class FeatureNuisances:
     def _iterated(self, policy: Policy, probabilities: FloatArray) -> FloatArray | None:
         """Iterate w <- immediate + M w as often as the horizon asks, by doubling; None where that diverges."""
         log, features, following = self.rows.log, self.rows.features, self.rows.following
-        blocks, weighted, inverse = self._regression
+        blocks, weighted = self._regression
         a, q = log.n_actions, features.shape[1]
-        crossed, moments = np.zeros((a, q, a, q)), []
         costs = log.costs(policy)
+        moments = np.stack([part.T @ costs[block] for block, part in zip(blocks, weighted, strict=True)])
+        immediate = self._fitted(moments)
+        if self.steps == 1:
+            return immediate
+        crossed = np.zeros((a, q, a, q))
         for action, (block, part) in enumerate(zip(blocks, weighted, strict=True)):
-            moments.append(part.T @ costs[block])
             for rows in np.array_split(np.arange(block.size), max(1, block.size * a * q // CHUNK)):
                 at = following[block[rows]]
                 ahead = features[at] * log.continuation[block[rows], None]
                 each = (probabilities[at][:, :, None] * ahead[:, None, :]).reshape(rows.size, a * q)
                 crossed[action] += (part[rows].T @ each).reshape(q, a, q)
-        power = inverse @ crossed.reshape(a * q, a * q)
-        found = inverse @ np.stack(moments).reshape(a * q, -1)
+        power = self._inverse @ crossed.reshape(a * q, a * q)
+        found = immediate.reshape(a * q, -1)
         largest = np.abs(found).max()
         for _ in range(math.ceil(math.log2(self.steps))):
             found, power = found + power @ found, power @ power
@@ -196,7 +223,7 @@ class FeatureNuisances:
     ) -> FloatArray:
         """Return Q (A, q, k) by fitted evaluation whose targets never leave what costs allow."""
         log, features, following = self.rows.log, self.rows.features, self.rows.following
-        blocks, weighted, inverse = self._regression
+        blocks, weighted = self._regression
         costs, ahead = log.costs(policy), log.continuation[:, None]
         a, q, k = log.n_actions, features.shape[1], costs.shape[1]
         spread = np.where(costs.std(axis=0) > 0, costs.std(axis=0), 1.0)
@@ -208,7 +235,7 @@ class FeatureNuisances:
             values = np.clip(expected(there, chances, w), low, high)
             targets = costs + ahead * values[place]
             moments = np.stack([part.T @ targets[block] for part, block in zip(weighted, blocks, strict=True)])
-            before, w = w, (inverse @ moments.reshape(a * q, k)).reshape(a, q, k)
+            before, w = w, self._fitted(moments)
             if np.abs((w - before) / spread).max() < SETTLED:
                 break
         return w

@@ -38,6 +38,7 @@ class FeatureScores:
 
     scores: FloatArray  # (e, k)
     exposure: RowWeights
+    weights: FloatArray  # (e,) of what was done in all of each episode
 
 
 def score(nuisances: FeatureNuisances, rows: FeatureRows, policy: Policy) -> FeatureScores:
@@ -49,7 +50,8 @@ def score(nuisances: FeatureNuisances, rows: FeatureRows, policy: Policy) -> Fea
     ]
     scores = np.asarray(sum(weight * one.scores for weight, one in found))
     exposures = [one.exposure.times(weight) for weight, one in found]
-    return FeatureScores(scores, reduce(lambda one, other: one + other, exposures))
+    weights = np.asarray(sum(weight * one.weights for weight, one in found))
+    return FeatureScores(scores, reduce(lambda one, other: one + other, exposures), weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +107,8 @@ def _scored(nuisances: FeatureNuisances, rows: FeatureRows, followed: Followed) 
     sides = [np.maximum(side, 0.0) for side in (td_error, -td_error)]
     errors = np.stack([[(squared * side**power).sum(axis=0) for side in sides] for power in (2, 3)])
     exposure = RowWeights(float((relative**4).sum()), float((np.abs(relative) ** 5).sum()), errors)
-    return FeatureScores(np.asarray(begun + log.sums(weights[:, None] * td_error)), exposure)
+    scores = np.asarray(begun + log.sums(weights[:, None] * td_error))
+    return FeatureScores(scores, exposure, weights[log.last])
 
 
 def _weights(log: Episodes, ratios: FloatArray, come: FloatArray) -> FloatArray:

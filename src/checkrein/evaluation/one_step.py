@@ -20,6 +20,7 @@ from scipy import sparse
 from checkrein.base.arrays import BoolArray, FloatArray, IntArray
 from checkrein.base.errors import ArgumentError
 from checkrein.evaluation.behavior_value import behavior_scores
+from checkrein.evaluation.known_weights import known_propensities
 from checkrein.evaluation.starts import Starts
 from checkrein.policies import Support, Supported, TabularPolicy, members_of, probabilities_of
 from checkrein.problem import Episodes, Problem
@@ -41,6 +42,7 @@ class EpisodeScores:
         float  # times that the policy comes to a pair for each that the log does, of the pair where that is most
     )
     visits: FloatArray  # (S A,) expected, discounted, to each pair
+    known_weights: FloatArray | None = None  # (e,) that corrections were weighed by; None: by tables
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +96,14 @@ class TabularNuisances:
         log = Episodes.of(problem)
         starts = Starts(problem, log)
         members = [(weight, _Member(self, member)) for member, weight in members_of(policy) if weight > 0]
+        parts = [(weight, _Corrections(member, log, starts)) for weight, member in members]
+        by_tables = any(part.weighs_by_tables for _, part in parts)
         return EpisodeScores(
-            np.asarray(sum(weight * _Corrections(member, log, starts).scores() for weight, member in members)),
+            np.asarray(sum(weight * part.scores() for weight, part in parts)),
             float(sum(weight * member.unsupported for weight, member in members)),
             float(np.max(sum(weight * member.density_ratio for weight, member in members))),
             np.asarray(sum(weight * member.visits for weight, member in members)),
+            None if by_tables else np.asarray(sum(weight * part.density_ratio for weight, part in parts)),
         )
 
     def behavior_scores(self, problem: Problem) -> FloatArray:
@@ -146,7 +151,7 @@ class _Member:
         costs = tables.costs(policy)
         state = np.repeat(np.arange(n_states), n_actions)
         choice = sparse.csr_array((supported.ravel(), (state, np.arange(state.size))), shape=(n_states, state.size))
-        self.tables, self.policy = tables, policy
+        self.tables, self.policy, self.supported = tables, policy, supported
         self.chain: Any = scipy.linalg.lu_factor(np.eye(n_states) - (choice @ tables.moves).toarray())
         immediate = choice @ costs.immediate
         for i, steps in tables.problem.known_steps(policy, np.arange(n_states), where=unsupported_mass > 0):
@@ -176,15 +181,18 @@ class _Corrections:
             log
         )  # (n,) times that the policy comes to the row
         ahead = log.continuation[:, None] * member.values[log.next_states]
+        known = known_propensities(log.problem)
+        if known is not None:
+            self.density_ratio = member.supported.ravel()[self.pair] / known
+        self.weighs_by_tables = known is None
         self.td_error = log.costs(member.policy) + ahead - member.q[self.pair]  # (n, k)
 
     def scores(self) -> FloatArray:
         """(e, k) of each episode."""
         values = self.member.values[self.starts.states]
         worth = values if self.starts.own else self.starts.shares @ values
-        return np.asarray(
-            worth + self.log.sums(self.density_ratio[:, None] * self.td_error) + self._occupancy_corrections()
-        )
+        scores = worth + self.log.sums(self.density_ratio[:, None] * self.td_error)
+        return np.asarray(scores + self._occupancy_corrections() if self.weighs_by_tables else scores)
 
     def _occupancy_corrections(self) -> FloatArray:
         """(e, k) what other episodes than each say of how often the policy comes to its rows, and the other way round.

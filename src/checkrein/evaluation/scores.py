@@ -77,3 +77,4 @@ class JudgedScores:
     exposure: Exposure
     unsupported: float = 0.0  # share of the policy's decisions without evidence where it was valued
     max_density_ratio: float = 1.0  # times that the policy comes to a row for each that the log does, the most
+    known_weights: FloatArray | None = None  # (e,) how much likelier the policy made what was done, where that is known

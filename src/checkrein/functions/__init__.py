@@ -9,6 +9,7 @@ from checkrein.functions.neural import Neural, NeuralQ
 from checkrein.functions.regressor import Regressor, RegressorQ
 from checkrein.functions.tabular import Tabular, TabularQ
 from checkrein.functions.trees import Trees, TreesQ
+from checkrein.functions.usual import default_functions
 
 __all__ = [
     "Ensemble",
@@ -28,4 +29,5 @@ __all__ = [
     "TabularQ",
     "Trees",
     "TreesQ",
+    "default_functions",
 ]

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from checkrein.base.arrays import FloatArray, IntArray, frozen
+from checkrein.base.brief import brief
 from checkrein.base.errors import CheckpointError
 from checkrein.base.growing import Growing
 from checkrein.game.lagrangian import dual_values, upper
@@ -28,7 +29,7 @@ class Play(NamedTuple):
     answers: bool = True  # whether a best response was sought at the multipliers; if not, they prove no lower bound
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Round:
     """One round of the game, and where the game stands after it."""
 
@@ -46,6 +47,10 @@ class Round:
     played_objective: float  # of the mixture: as `objective`, of the round's policy
     price: FloatArray  # (m,) the multipliers visited with the best lower bound
     answers: bool = True  # whether a best response was sought at the multipliers
+
+    def __repr__(self) -> str:
+        words = f"Round({self.index}, gap {self.gap:.3g}, multipliers {brief(self.multipliers)}"
+        return f"{words}, objective {self.values.objective:.4g}, constraints {brief(self.values.constraints)})"
 
     @property
     def gap(self) -> float:

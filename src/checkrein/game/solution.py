@@ -7,6 +7,7 @@ from enum import StrEnum
 import numpy as np
 
 from checkrein.base.arrays import FloatArray
+from checkrein.base.brief import numbers
 from checkrein.game.loop import Round
 from checkrein.policies import MixturePolicy
 from checkrein.problem import Question, Values
@@ -22,7 +23,7 @@ class Status(StrEnum):
     NOT_FINITE = "not finite"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Solution:
     """A policy with the evidence for it, on the data that it was learned from.
 
@@ -45,6 +46,10 @@ class Solution:
     rounds: tuple[Round, ...]
     price_ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
     price_notes: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        words = f"Solution({self.status.value}, gap {self.gap:.3g} after {len(self.rounds)} rounds"
+        return f"{words}; {numbers(self.values)}; {self.policy})"
 
 
 def mixture_of(rounds: Sequence[Round]) -> MixturePolicy:

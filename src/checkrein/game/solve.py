@@ -12,6 +12,7 @@ from checkrein.game.feasibility import can_meet_limits, closest_rounds, slacks
 from checkrein.game.loop import Play, Round, Weighting, rounds
 from checkrein.game.prices import named_price_ranges
 from checkrein.game.solution import Solution, Status, explain, mixture_of, named_multipliers
+from checkrein.game.usual import ROUNDS, usual_best_response, usual_evaluator, usual_learner, usual_tolerance
 from checkrein.problem import Problem, Question
 from checkrein.protocols import BestResponse, Evaluator, OnlineLearner
 
@@ -21,11 +22,11 @@ AT_BOUND = 0.9  # the share of the largest charge from which on the bound, not t
 def solve(
     problem: Problem,
     *,
-    best_response: BestResponse,
-    evaluator: Evaluator,
-    learner: OnlineLearner[Any],
-    tolerance: float,
-    max_rounds: int,
+    best_response: BestResponse | None = None,
+    evaluator: Evaluator | None = None,
+    learner: OnlineLearner[Any] | None = None,
+    tolerance: float | None = None,
+    max_rounds: int = ROUNDS,
     seed: int = 0,
     on_round: Callable[[Round], None] | None = None,
     checkpoint: str | Path | None = None,
@@ -36,7 +37,9 @@ def solve(
 ) -> Solution:
     """Find the mixture of policies that minimises the objective within the limits, by the evaluator's estimates.
 
-    tolerance: the duality gap to stop at, in units of the objective
+    best_response, evaluator: by default FQI and FQE, with tables in finite states, else with a linear class
+    learner: by default cutting planes, whose bound lies far above any price that the costs' variation suggests
+    tolerance: the duality gap to stop at, in units of the objective; by default a thousandth of how much it varies
     on_round: called with each round as it is played (not with those that a checkpoint already holds)
     checkpoint: a folder to record the run in; an unfinished run found there is taken up where it stopped
     weighting: "uniform" for the paper's mixture, "best" for the linear program's where it is better
@@ -45,6 +48,10 @@ def solve(
     ranges: find the range of each price (two linear programs for each constraint)
     closest: where no policy meets the limits, find how closely any comes
     """
+    best_response = usual_best_response(problem) if best_response is None else best_response
+    evaluator = usual_evaluator(problem) if evaluator is None else evaluator
+    learner = usual_learner(problem) if learner is None else learner
+    tolerance = usual_tolerance(problem) if tolerance is None else tolerance
     require_positive(tolerance=tolerance)
     require_counts(max_rounds=max_rounds)
     require_seed(seed)

@@ -52,10 +52,15 @@ def expression(source: Source, name: str, cost: str) -> pl.Expr:
     return parsed
 
 
-def cost_column(source: Source, table: pl.DataFrame, episode: str, name: str, cost: str) -> FloatArray:
+def cost_column(source: Source, table: pl.DataFrame, episode: str | None, name: str, cost: str) -> FloatArray:
     """(n,) the values of a column or expression over the ordered table, checked to be finite numbers."""
     parsed = expression(source, name, cost)
     earlier = [root for root in parsed.meta.root_names() if root not in source.columns]
+    if earlier and episode is None:
+        raise DataError(
+            f"cost {name!r}: {cost!r} names {earlier[0]!r}, but each row is an episode of its own, without an earlier "
+            "row: name the episode column, or leave it out"
+        )
     shifted = [pl.col(root.removeprefix(PREVIOUS)).shift(1).over(episode).alias(root) for root in earlier]
     try:
         values = table.with_columns(shifted).with_columns(parsed.alias(VALUE))[VALUE].alias(name)

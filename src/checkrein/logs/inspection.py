@@ -53,7 +53,7 @@ def data_card(
         actions=_actions(dataset),
         behavior=[_behavior(dataset, name, discount, *units[name]) for name in units],
         discount=discount,
-        effective_horizon=None if discount == 1 else 1 / (1 - discount),
+        effective_horizon=None if discount == 1 or dataset.terminals.all() else 1 / (1 - discount),
         propensities=dataset.propensities is not None,
         warnings=list(warnings),
     )

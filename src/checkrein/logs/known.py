@@ -47,20 +47,28 @@ class Decisions:
         return set(roots) <= {*self.state, self.action}
 
     def _table_of(self, name: str, cost: str) -> StateActionCost | None:
-        """Evaluate it for every finite state and action, by one row of each; None where the log lacks one."""
+        """Evaluate it for every finite state and action, by one row of each; None where the log lacks a state."""
         every_state, rows = np.unique(self.states, return_index=True)
-        every_action, with_action = np.unique(self.actions, return_index=True)
         n_states = len(self.encoding.combinations) if self.encoding.combinations is not None else 0
-        if every_state.size < n_states or every_action.size < len(self.encoding.actions):
+        every_action = self._every_action()
+        if every_state.size < n_states or every_action is None:
             return None
         state_columns = [column for column in self.state if column != self.action]
         pairs = (
-            self.table[rows.tolist()]
-            .select(state_columns)
-            .join(self.table[with_action.tolist()].select(self.action), how="cross", maintain_order="left_right")
+            self.table[rows.tolist()].select(state_columns).join(every_action, how="cross", maintain_order="left_right")
         )
         values = _numbers(pairs, expression(self.source, name, cost))
         return None if values is None else StateActionCost(values.reshape(n_states, -1))
+
+    def _every_action(self) -> pl.DataFrame | None:
+        """Return the actions as the log writes them, also those it never shows; None where that is not known."""
+        every, rows = np.unique(self.actions, return_index=True)
+        if every.size == len(self.encoding.actions):
+            return self.table[rows.tolist()].select(self.action)
+        kind = self.table.schema[self.action]
+        if not (kind.is_integer() or kind == pl.String):
+            return None
+        return pl.DataFrame(pl.Series(self.action, self.encoding.actions).cast(kind))
 
     def _function_of(self, cost: str) -> StateActionCost | None:
         written = f'"{cost}"' if cost in self.source.columns else cost

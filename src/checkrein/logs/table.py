@@ -25,7 +25,7 @@ YES, NO = ("1", "1.0", "true", "t", "yes", "y"), ("0", "0.0", "false", "f", "no"
 class Columns:
     """What the columns of a log mean: the arguments of `read_logs`, which explains them."""
 
-    episode: str
+    episode: str | None
     state: str | Sequence[str]
     action: str
     costs: str | Sequence[str] | Mapping[str, CostChoice]
@@ -55,7 +55,7 @@ class Reading:
 def read_logs(
     source: object,
     *,
-    episode: str,
+    episode: str | None = None,
     state: str | Sequence[str],
     action: str,
     costs: str | Sequence[str] | Mapping[str, CostChoice],
@@ -69,6 +69,7 @@ def read_logs(
 ) -> Dataset:
     """Read a table of decisions: the next state is the state of the episode's next row.
 
+    episode: which rows belong together; without it each row is an episode of one decision, which really ends
     source: path or glob of .csv or .parquet files, several of them, or a pandas, polars or Arrow table
     state: columns; integers and text become finite states, fractions make features (`finite` decides otherwise)
     costs: columns, or names with a column, a SQL expression (`previous_x` is x one row earlier), or a function of
@@ -98,17 +99,20 @@ def read_table(source: object, columns: Columns) -> Reading:
     """Read a table of decisions like `read_logs`, and keep what was odd but legal."""
     opened = open_source(source, columns.missing)
     episode, action, step, terminal = columns.episode, columns.action, columns.step, columns.terminal
+    if episode is None:
+        require_one_step(step=step, terminal=terminal)
     state_columns = [columns.state] if isinstance(columns.state, str) else list(columns.state)
     if not state_columns:
         raise DataError("state is empty: name at least one column")
     choices = named_costs(columns.costs)
     opened.require(episode, *state_columns, action, step, terminal, columns.propensity, columns.cluster)
-    needed = {episode, *state_columns, action, *columns_needed(opened, choices)}
-    needed |= {column for column in (step, terminal, columns.propensity, columns.cluster) if column is not None}
+    needed = {*state_columns, action, *columns_needed(opened, choices)}
+    others = (episode, step, terminal, columns.propensity, columns.cluster)
+    needed |= {column for column in others if column is not None}
     table = _collect(opened, sorted(needed))
     table, episodes, steps = _ordered(opened, table, episode, step)
     last = np.append(episodes[1:] != episodes[:-1], True)
-    ends = np.zeros(table.height, dtype=bool) if terminal is None else truth_values(opened, table, terminal)
+    ends = np.full(table.height, episode is None) if terminal is None else truth_values(opened, table, terminal)
     why = ""
     if columns.encoding is None:
         actions, labels = encode_actions(opened, table, action, columns.n_actions)
@@ -142,11 +146,11 @@ def read_table(source: object, columns: Columns) -> Reading:
         encoding=encoding,
         clusters=None if columns.cluster is None else _clusters(opened, table, episodes, columns),
     )
-    warnings = [*_row_warnings(dataset, last, terminal), *_column_warnings(table, state_columns, step, episode)]
+    warnings = _rare_actions(dataset) if episode is None else _row_warnings(dataset, last, terminal)
+    warnings += _column_warnings(table, state_columns, step, episode)
     decisions = Decisions(opened, table, state_columns, action, states, actions, encoding)
-    names = np.array(
-        table[episode].gather(np.flatnonzero(np.diff(episodes, prepend=-1))).cast(pl.String), dtype=np.str_
-    )
+    first = np.flatnonzero(np.diff(episodes, prepend=-1))
+    names = np.array(table[episode or ROW].gather(first).cast(pl.String), dtype=np.str_)
     return Reading(dataset, opened.name, tuple(warnings), decisions.known_costs(choices, computed), names, why=why)
 
 
@@ -158,10 +162,22 @@ def _collect(source: Source, columns: Sequence[str]) -> pl.DataFrame:
         raise DataError(f"{source.name} cannot be read: {trouble[0]}") from None
 
 
+def require_one_step(**columns: str | None) -> None:
+    """Raise where columns are named that make sense only for episodes of several rows."""
+    named = next((f"{role} = {name!r}" for role, name in columns.items() if name is not None), None)
+    if named is not None:
+        raise DataError(
+            f"{named}, but no episode column is named: each row is then an episode of one decision, which ends. "
+            "Name episode, too, or leave it out"
+        )
+
+
 def _ordered(
-    source: Source, table: pl.DataFrame, episode: str, step: str | None
+    source: Source, table: pl.DataFrame, episode: str | None, step: str | None
 ) -> tuple[pl.DataFrame, IntArray, IntArray]:
     """Return the table by episode (in the order of their first rows) and step, with both as integers from 0 on."""
+    if episode is None:
+        return table, np.arange(table.height), np.zeros(table.height, np.int64)
     for column in (episode, step):
         if column is not None and table[column].has_nulls():
             row = int(table[column].is_null().arg_max() or 0)
@@ -224,8 +240,8 @@ def _clusters(source: Source, table: pl.DataFrame, episodes: IntArray, columns: 
         row = int(np.argmax(other))
         begin = int(begins[row])
         raise DataError(
-            f"episode {table[columns.episode][row]} has {name!r} {text[begin]} in {source.place(rows[begin])}, but "
-            f"{text[row]} in {source.place(rows[row])}: an episode belongs to one cluster, fix the log or split it"
+            f"episode {table[columns.episode or ROW][row]} has {name!r} {text[begin]} in {source.place(rows[begin])}, "
+            f"but {text[row]} in {source.place(rows[row])}: an episode belongs to one cluster, fix the log or split it"
         )
     return np.unique(text.astype(str), return_inverse=True)[1]
 
@@ -242,14 +258,16 @@ def _row_warnings(dataset: Dataset, last: BoolArray, terminal: str | None) -> li
         said.append(
             "no terminal column: the last row of each episode is left out of the regressions, name one if there is"
         )
+    return said + _rare_actions(dataset)
+
+
+def _rare_actions(dataset: Dataset) -> list[str]:
     counts = np.bincount(dataset.actions, minlength=dataset.n_actions)
     rare = [dataset.action_labels[action] for action in np.flatnonzero(counts == 1)]
-    if rare:
-        said.append(f"actions seen only once: {', '.join(rare[:10])}")
-    return said
+    return [f"actions seen only once: {', '.join(rare[:10])}"] if rare else []
 
 
-def _column_warnings(table: pl.DataFrame, state: Sequence[str], step: str | None, episode: str) -> list[str]:
+def _column_warnings(table: pl.DataFrame, state: Sequence[str], step: str | None, episode: str | None) -> list[str]:
     said = [f"state {name!r} is constant: it tells nothing" for name in state if table[name].n_unique() == 1]
     for name in state:
         gone = table[name].null_count() + (int(table[name].is_nan().sum()) if table[name].dtype.is_float() else 0)
@@ -258,7 +276,7 @@ def _column_warnings(table: pl.DataFrame, state: Sequence[str], step: str | None
             said.append(f"state {name!r} is missing in {gone} of {table.height} rows: {marked}")
     if step is not None and table[step].dtype == pl.String:
         said.append(f"step {step!r} is text and is ordered as text: write dates as YYYY-MM-DD, numbers without words")
-    if step is not None and table[step].dtype.is_integer():
+    if episode is not None and step is not None and table[step].dtype.is_integer():
         jump = (table[step] - table[step].shift(1))[1:]
         same = (table[episode] == table[episode].shift(1))[1:]
         gaps = int(((jump != 1) & same).sum())

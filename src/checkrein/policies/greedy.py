@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from checkrein.base.arrays import Array, FloatArray, IntArray, require_positive
+from checkrein.base.brief import brief
 from checkrein.base.storage import storable
 from checkrein.protocols import ActionMask, QFunction
 
@@ -12,7 +13,7 @@ TIE = 1e-10  # actions whose values differ by less, relatively, are the same to 
 
 
 @storable
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GreedyPolicy:
     """The action of least value, among those that `support` allows; where it allows none, the first.
 
@@ -21,6 +22,9 @@ class GreedyPolicy:
 
     q: QFunction  # one cost
     support: ActionMask | None = None
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     def actions(self, states: Array) -> IntArray:
         """(n,) the chosen actions; of nearly equal ones the first."""
@@ -40,7 +44,7 @@ class GreedyPolicy:
 
 
 @storable
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SoftminPolicy:
     """Probabilities proportional to exp(-Q / temperature), among the actions that `support` allows."""
 
@@ -50,6 +54,9 @@ class SoftminPolicy:
 
     def __post_init__(self) -> None:
         require_positive(temperature=self.temperature)
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     def probabilities(self, states: Array) -> FloatArray:
         """(n, A)"""  # noqa: D400, D415

@@ -7,18 +7,22 @@ import numpy as np
 import scipy  # its parts are loaded when first used
 
 from checkrein.base.arrays import Array, FloatArray, IntArray, frozen
+from checkrein.base.brief import brief
 from checkrein.base.storage import storable
 
 STEPS = 200  # of L-BFGS, at the most
 
 
 @storable
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LogisticPolicy:
     """Multinomial logistic probabilities over features: behavior as a log shows it."""
 
     features: Callable[[Array], FloatArray]
     weights: FloatArray  # (q, A); -inf in the first row for an action that was never logged
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     def probabilities(self, states: Array) -> FloatArray:
         """(n, A)"""  # noqa: D400, D415

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from checkrein.base.arrays import Array, FloatArray
+from checkrein.base.brief import brief
 from checkrein.base.storage import storable
 from checkrein.policies.mixture import MixturePolicy
 
@@ -12,11 +13,14 @@ TIE = 1e-9  # shares of the vote that differ by less are equal: the first action
 
 
 @storable
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MajorityPolicy:
     """The action on which the members of a mixture put the largest share of their weight; of equal ones the first."""
 
     mixture: MixturePolicy
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     def probabilities(self, states: Array) -> FloatArray:
         """(n, A) one-hot."""

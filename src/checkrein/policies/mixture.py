@@ -8,6 +8,7 @@ import numpy as np
 
 from checkrein.base import storage
 from checkrein.base.arrays import Array, FloatArray, finite_vector
+from checkrein.base.brief import brief
 from checkrein.base.errors import ArgumentError, StorageError
 from checkrein.base.storage import storable
 from checkrein.policies.tabular import SUM
@@ -15,7 +16,7 @@ from checkrein.protocols import Policy
 
 
 @storable
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MixturePolicy:
     """Draws one member per episode and follows it to the end, so its values are the members' weighted values."""
 
@@ -31,6 +32,10 @@ class MixturePolicy:
             raise ArgumentError(f"mixture weights {weights} must not be negative and must sum to 1")
         object.__setattr__(self, "members", members)
         object.__setattr__(self, "weights", weights)
+
+    def __repr__(self) -> str:
+        kinds = sorted({type(member).__name__ for member in self.members})
+        return f"MixturePolicy({len(self.members)} of {', '.join(kinds)}, weights {brief(self.weights)})"
 
     def probabilities(self, states: Array) -> FloatArray:
         """(n, A) of the first action of an episode; later ones depend on the member that was drawn."""

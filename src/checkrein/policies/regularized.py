@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from checkrein.base.arrays import Array, BoolArray, FloatArray
+from checkrein.base.brief import brief
 from checkrein.base.storage import storable
 from checkrein.policies.penalties import Penalty
 from checkrein.policies.tabular import TabularPolicy
@@ -15,7 +16,7 @@ Terms = tuple[tuple[float, PenaltyCost], ...]  # costs of the policy and their p
 
 
 @storable
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RegularizedPolicy:
     """The probabilities that minimise Q plus the priced costs of the policy, over the actions that `support` allows.
 
@@ -25,6 +26,9 @@ class RegularizedPolicy:
     q: QFunction  # one cost
     terms: Terms
     support: ActionMask | None = None
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     def probabilities(self, states: Array) -> FloatArray:
         """(n, A)"""  # noqa: D400, D415

@@ -6,6 +6,7 @@ from typing import cast
 import numpy as np
 
 from checkrein.base.arrays import Array, FloatArray, frozen, owned
+from checkrein.base.brief import brief
 from checkrein.base.errors import ArgumentError, DataError
 from checkrein.base.storage import storable
 
@@ -13,7 +14,7 @@ SUM = 1e-9  # how far probabilities may miss one
 
 
 @storable
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TabularPolicy:
     """Probabilities written out for each finite state."""
 
@@ -28,6 +29,9 @@ class TabularPolicy:
             state = int(np.argmax(wrong))
             raise ArgumentError(f"the probabilities in state {state} are {table[state]}: they must sum to 1")
         object.__setattr__(self, "table", frozen(table))
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     @classmethod
     def uniform(cls, n_states: int, n_actions: int) -> "TabularPolicy":

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from checkrein.base.arrays import Array, FloatArray
+from checkrein.base.brief import brief
 from checkrein.base.storage import storable
 from checkrein.policies.logistic import logistic
 
@@ -13,7 +14,7 @@ REACH = 2.0  # log-odds that a tilt can change, either way
 
 
 @storable
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TiltedPolicy:
     """behavior(a | s) exp(f(tilt)), normalised: f keeps a tilt within REACH and lets it fade where the log is thin.
 
@@ -24,6 +25,9 @@ class TiltedPolicy:
     behavior: FloatArray  # (q, A) of a LogisticPolicy
     tilt: FloatArray  # (q, A)
     dense: float  # squared norm of features up to which tilts count in full
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     def probabilities(self, states: Array) -> FloatArray:
         """(n, A)"""  # noqa: D400, D415

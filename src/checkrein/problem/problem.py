@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 
 from checkrein.base.arrays import Array, BoolArray, FloatArray, frozen
+from checkrein.base.brief import brief
 from checkrein.base.errors import ProblemError
 from checkrein.data.dataset import Dataset
 from checkrein.data.remember import remember, together
@@ -31,7 +32,7 @@ T = TypeVar("T")
 STILL = 1e-12  # relative size of rounding: less is no variation
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Problem(Question):
     """A question asked of a log: minimise `objective` subject to `constraints`, judged on `dataset`."""
 
@@ -48,6 +49,10 @@ class Problem(Question):
             cost_of(self.objective, self.dataset)
         object.__setattr__(self, "discount", float(self.discount))
         self._resolve()
+
+    def __repr__(self) -> str:
+        limits = "; ".join(f"{c.name} {c.words} {c.limit:.4g}" for c in self.constraints) or "no limits"
+        return f"Problem(minimise {brief(self.objective)}; {limits}; discount {self.discount:g}; {self.dataset})"
 
     def _resolve(self) -> None:
         """Let the past that costs remember join the states, and let costs ask the log what they must know."""
@@ -99,11 +104,11 @@ class Problem(Question):
         """(1 + m,) the least and the largest value that the logged costs and the horizon allow any state.
 
         At discount 1 the horizon is the longest logged episode. In finite states there is none then: tables may chain
-        logged moves into an episode that is longer than any.
+        logged moves into an episode that is longer than any. Where every row ends its episode, there is one step.
         """
         low, high = (self._row_step_range if policy is None or not self.policy_costs else self._step_range(policy)).T
         low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
-        if self.discount == 1 and self.dataset.n_states is not None:
+        if self.discount == 1 and self.dataset.n_states is not None and not self.one_step:
             return frozen(np.where(low < 0, -np.inf, low)), frozen(np.where(high > 0, np.inf, high))
         steps = self._horizon()
         return frozen(low * steps), frozen(np.maximum(high * steps, self.worst(policy)))
@@ -325,17 +330,22 @@ class Problem(Question):
                 worst[1 + i] = max(c.sign * end for end in c.range)
         return frozen(worst)
 
+    @cached_property
+    def one_step(self) -> bool:
+        """Whether every logged row ends its episode: then nothing follows an action, whatever the discount."""
+        return bool(self.dataset.terminals.all())
+
     def _horizon(self) -> float:
+        if self.one_step:
+            return 1.0
         return 1 / (1 - self.discount) if self.discount < 1 else self.dataset.longest_episode()
 
     @cached_property
     def _steps_after(self) -> float:
         """How many discounted steps may follow a first one: none where every logged episode has a single row."""
-        log = self.dataset
-        if self.discount == 1:
-            return log.longest_episode() - 1
-        single = log.episodes is not None and not log.truncated.any() and log.longest_episode() == 1
-        return 0.0 if single else self.discount / (1 - self.discount)
+        if self.one_step:
+            return 0.0
+        return self.dataset.longest_episode() - 1 if self.discount == 1 else self.discount / (1 - self.discount)
 
 
 class _Anyone(NamedTuple):

@@ -1,11 +1,13 @@
 """The page: a summary as one HTML file that needs neither network nor server."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from jinja2 import Environment
 from markupsafe import Markup
 
+from checkrein.certification.certificate import Certificate
 from checkrein.report.figures import Figure, figures
 from checkrein.report.figures.frontier import frontier_figures
 from checkrein.report.frontier_model import FrontierSummary
@@ -19,12 +21,16 @@ _MOST_MEMBERS = 20  # rows of the table of members, the heaviest first
 _MOST_STATES = 12  # rows of the table of states
 
 
-def page(summary: Summary) -> str:
-    """Return the report of a run as HTML: self-contained, light and dark, for screen, phone and paper."""
+def page(summary: Summary, others: Mapping[str, Certificate] | None = None) -> str:
+    """Return the report of a run as HTML: self-contained, light and dark, for screen, phone and paper.
+
+    others: certificates beside the run's own, by the names of their files
+    """
     return _render(
         "template.html.j2",
         figures(summary),
         summary=summary,
+        others=others or {},
         members=_heaviest(summary.members),
         states=[] if summary.differences is None else _usual_actions(summary.differences),
     )
@@ -40,12 +46,10 @@ def _render(template: str, plots: dict[str, list[Figure]], **parts: Any) -> str:
 
     plotly = Markup(get_plotlyjs())  # noqa: S704 the library's own text, nothing of the user's
     specifications = _specifications(plots)
-    return (
-        _environment().get_template(template).render(plots=plots, specifications=specifications, plotly=plotly, **parts)
-    )
+    return templates().get_template(template).render(plots=plots, specifications=specifications, plotly=plotly, **parts)
 
 
-def _environment() -> Environment:
+def templates() -> Environment:
     """Return the report's templates, with its words."""
     made = environment("checkrein.report")
     made.filters |= {"number": number, "percent": percent, "percentage": percentage, "sentence": sentence}

@@ -108,7 +108,7 @@ def fit(
 
 def write_report(folder: RunFolder, found: Summary) -> Path:
     """Write the page of a summary, and return where it is."""
-    return folder.write_report(page(found))
+    return folder.write_report(page(found, folder.other_certificates()))
 
 
 def _certify(prepared: Prepared, policy: Policy, *, what: str, trouble: list[str]) -> Certificate | None:

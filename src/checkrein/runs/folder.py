@@ -11,7 +11,7 @@ import polars as pl
 from checkrein.base import storage
 from checkrein.base.errors import DataError, StorageError, UncertifiedError
 from checkrein.base.storage import storable
-from checkrein.certification import Certificate
+from checkrein.certification import METHODS, Certificate
 from checkrein.certification.survival import Sensitivity
 from checkrein.data.dataset import Dataset
 from checkrein.data.encoding import Encoding
@@ -37,15 +37,24 @@ SENSITIVITY, NEW_SENSITIVITY, SINGLE_SENSITIVITY = (
     "sensitivity-new.json",
     "sensitivity-single.json",
 )
+
+
+def by_method(name: str, method: str) -> str:
+    """Return what a certificate's file is called where its method was asked for."""
+    return name.replace(".json", f"-{method}.json")
+
+
+JUDGED = (CERTIFICATE, NEW_CERTIFICATE, SINGLE_CERTIFICATE)
+OTHER_CERTIFICATES = frozenset({by_method(name, method) for name in JUDGED for method in METHODS} | {*JUDGED[1:]})
 EVALUATION, CALIBRATION = "evaluation.csv", "calibration.csv"
 FRONTIER_TABLE, FRONTIER_NUMBERS, FRONTIER_PAGE = "frontier.csv", "frontier.json", "frontier.html"
-EXPORTS = {"json": "policy.json", "onnx": "policy.onnx"}
+EXPORTS = {"json": "policy.json", "onnx": "policy.onnx", "card": "card.md"}
 PLAYED = (SETTINGS, ROUNDS, POLICIES, SOLUTION, POLICY)  # `solve` writes these itself, so that it can be resumed
 KNOWN = frozenset(
     {
         *PLAYED,
         *(PROBLEM, RESOLVED, ENCODING, SINGLE, UNCERTIFIED, SUMMARY, REPORT),
-        *(CERTIFICATE, NEW_CERTIFICATE, SINGLE_CERTIFICATE),
+        *(CERTIFICATE, *OTHER_CERTIFICATES),
         *(SENSITIVITY, NEW_SENSITIVITY, SINGLE_SENSITIVITY),
         *(EVALUATION, CALIBRATION),
         *EXPORTS.values(),
@@ -97,6 +106,11 @@ class RunFolder:
         return self.holds_rounds or (self.path / SUMMARY).exists()
 
     @property
+    def reports(self) -> bool:
+        """Whether the data are here that the report is made of."""
+        return (self.path / SUMMARY).exists()
+
+    @property
     def uncertified(self) -> bool:
         """Whether a cross-fitted run ended here without a policy that passed."""
         return (self.path / RESOLVED).exists() and not (self.path / POLICY).exists()
@@ -106,13 +120,15 @@ class RunFolder:
         """The page."""
         return self.path / REPORT
 
-    def certificate_file(self, *, own: bool = True, single: bool = False) -> Path:
+    def certificate_file(self, *, own: bool = True, single: bool = False, method: str | None = None) -> Path:
         """Return where a certificate belongs.
 
         own: whether the episodes are of the log that was learned from
         single: whether it judges the best single policy
+        method: that was asked for by name: such a certificate stands beside the others
         """
-        return self.path / (SINGLE_CERTIFICATE if single else CERTIFICATE if own else NEW_CERTIFICATE)
+        name = SINGLE_CERTIFICATE if single else CERTIFICATE if own else NEW_CERTIFICATE
+        return self.path / (name if method is None else by_method(name, method))
 
     def sensitivity_file(self, *, own: bool = True, single: bool = False) -> Path:
         """Return where it belongs what a hidden factor may do to a certificate, which has the same arguments."""
@@ -193,6 +209,11 @@ class RunFolder:
             return Summary.model_validate(json.loads(text))
         except ValueError as reason:
             raise DataError(f"{path} is damaged: {str(reason).splitlines()[0]}") from None
+
+    def other_certificates(self) -> dict[str, Certificate]:
+        """Read the certificates beside the run's own, by the names of their files."""
+        there = [name for name in sorted(OTHER_CERTIFICATES) if (self.path / name).exists()]
+        return {name: Certificate.read(self.path / name) for name in there}
 
     def certificate(self) -> Certificate:
         """Read the certificate of the held-out part."""

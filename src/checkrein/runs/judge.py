@@ -24,6 +24,7 @@ from checkrein.runs.method import method_for
 from checkrein.runs.players import light_functions
 from checkrein.runs.problem_file import ProblemFile
 from checkrein.runs.reading import folder_of, missing, read, settled, with_path
+from checkrein.runs.sections import LARGEST_WEIGHT_OF, takes_largest_weight
 
 
 @dataclass(frozen=True)
@@ -112,9 +113,17 @@ def estimate(
 
 
 def judge(
-    trial: Trial, *, what: str, method: str | None = None, confidence: float | None = None
+    trial: Trial,
+    *,
+    what: str,
+    method: str | None = None,
+    confidence: float | None = None,
+    largest_weight: float | None = None,
 ) -> tuple[Certificate, list[str]]:
-    """Certify the policy, record the look, and return what could not be done on the way."""
+    """Certify the policy, record the look, and return what could not be done on the way.
+
+    method, confidence, largest_weight: in place of those in the run's problem file
+    """
     if not trial.constraints:
         raise ArgumentError("the run has no constraints: there is nothing to certify")
     problem = Problem(
@@ -123,7 +132,11 @@ def judge(
     file = trial.file
     if method is not None:
         method_of(method, problem)
-        file = file.model_copy(update={"certify": file.certify.model_copy(update={"method": method})})
+    if largest_weight is not None and not takes_largest_weight(method or file.certify.method):
+        raise ArgumentError(LARGEST_WEIGHT_OF)
+    asked = {"method": method, "largest_weight": largest_weight}
+    changes = {name: value for name, value in asked.items() if value is not None}
+    file = file.model_copy(update={"certify": file.certify.model_copy(update=changes)})
     return Looks.beside(trial.folder).certify(
         trial.policy,
         problem,

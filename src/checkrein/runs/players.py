@@ -14,6 +14,7 @@ from checkrein.functions import Linear, Neural, Polynomial, Tabular, Trees
 from checkrein.functions.neural import import_networks
 from checkrein.game import Round, Solution, solve
 from checkrein.game.loop import Play
+from checkrein.game.usual import usual_learner
 from checkrein.online import CuttingPlane, ExponentiatedGradient, OnlineGradientDescent
 from checkrein.policies import Support
 from checkrein.problem import Problem
@@ -26,7 +27,6 @@ STEPS, BATCH = 50, 256  # of gradient descent in each iteration, and the rows of
 THOROUGH, RIDGE = 3, 1.0  # to value policies: times as many steps, and what the last layer is solved for with
 LOOKAHEAD = 30  # iterations of a network in a round: it goes on from the last one
 CAREFUL = 0.02  # the share of its bound by which gradient descent answers a usual violation: more makes it swing
-GENEROUS = 100.0  # times the price at which a constraint's usual variation outweighs the objective's
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,7 @@ def _learner(learn: Learn, problem: Problem) -> OnlineLearner[Any]:
     """Return the learner; its bound defaults to far above any price that the costs' variation suggests."""
     spread = problem.spread
     if learn.learner == "cutting-plane":
-        scales = tuple((spread[1:] / spread[0]).tolist()) if learn.bound is None else None
-        return CuttingPlane(learn.bound or GENEROUS, scales=scales)
+        return usual_learner(problem) if learn.bound is None else CuttingPlane(learn.bound)
     prices = spread[0] / spread[1:]
     bound = learn.bound or 10.0 * float(prices.max(initial=1e-300))
     rate = learn.rate or 1.0 / float(spread[1:].max(initial=1e-300))

@@ -20,8 +20,9 @@ from checkrein.logs.table import Reading
 from checkrein.problem import AtLeast, AtMost, Problem
 from checkrein.problem.goals import Goal, Unit
 from checkrein.protocols import Cost
+from checkrein.runs.changes import changed
 from checkrein.runs.players import evaluator_of, functions_of
-from checkrein.runs.problem_file import ProblemFile, read_problem_file
+from checkrein.runs.problem_file import ProblemFile, parse_problem, read_problem_file
 from checkrein.runs.reading import by_folds, cost_of, folder_of, objective_of, read, settled
 
 
@@ -60,15 +61,36 @@ class Prepared:
         return objective_of(self.file)
 
 
-def prepare(path: Path, *, strict: bool = False, hold_out: bool = False) -> Prepared:
+def prepare(path: Path, *, strict: bool = False, hold_out: bool = False, settings: Sequence[str] = ()) -> Prepared:
     """Read a problem file and its log; with `strict`, what is odd about the log is an error.
 
+    settings: like "learn.discount=0.95", in place of what the file says
     hold_out: whether episodes are to be held out even where the problem file would have all learn and judge
     """
     file, text = read_problem_file(path)
+    if settings:
+        text = changed(text, path, settings)
+        file = parse_problem(text, path)
+    return prepare_problem(file, text, path.parent, strict=strict, hold_out=hold_out)
+
+
+def prepare_problem(
+    file: ProblemFile,
+    text: str,
+    folder: Path,
+    *,
+    table: object | None = None,
+    strict: bool = False,
+    hold_out: bool = False,
+) -> Prepared:
+    """Read the log of a problem as `prepare` does.
+
+    folder: that the log's path is seen from, and that looks at it are recorded in where it is no file
+    table: the log itself, where it lies in memory
+    """
     file = file.holding_out() if hold_out else file
     functions_of(file.learn)  # a missing package is told of before a long log is read
-    reading = read(file, path.parent)
+    reading = read(file, folder, table=table)
     cross_fitted, file = by_folds(file, reading.dataset), settled(file, reading.dataset)
     learn = file.learn
     learning, held_out = reading.dataset, None
@@ -82,7 +104,7 @@ def prepare(path: Path, *, strict: bool = False, hold_out: bool = False) -> Prep
     if strict and card.warnings:
         raise DataError("the log is odd, and --strict was asked for:\n" + "\n".join(f"  {w}" for w in card.warnings))
     judging = None if held_out is None else replace(problem, dataset=held_out)
-    folder, names = folder_of(file, path.parent), reading.names
+    folder, names = folder if table is not None else folder_of(file, folder), reading.names
     learned = None if learning.episodes is None else EpisodeKeys.of(learning, names)
     judged = None if held_out is None else EpisodeKeys.of(held_out, names)
     return Prepared(

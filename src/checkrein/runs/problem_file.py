@@ -87,6 +87,11 @@ class ProblemFile(Section):
         per_step = next((c.name for c in self.constraint if c.per_step and self.learn.discount == 1), None)
         if per_step is not None:
             raise ValueError(f'constraint {per_step!r}: unit = "per step" needs a discount below 1')
+        averaged = next((c.name for c in self.constraint if c.per_step and self.data.one_step), None)
+        if averaged is not None:
+            raise ValueError(
+                f'constraint {averaged!r}: unit = "per step" has no use where each row is an episode: leave it out'
+            )
         if not self.learn.closed_form and isinstance(METHODS.get(self.certify.method or ""), BootstrapFQE):
             raise ValueError(NO_REFITS.format(method=self.certify.method, functions=self.learn.functions))
         return self

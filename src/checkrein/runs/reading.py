@@ -21,14 +21,15 @@ from checkrein.runs.problem_file import ProblemFile
 from checkrein.runs.sections import Kind, Limit
 
 
-def read(file: ProblemFile, folder: Path, encoding: Encoding | None = None) -> Reading:
+def read(file: ProblemFile, folder: Path, encoding: Encoding | None = None, *, table: object | None = None) -> Reading:
     """Read the log with the objective and each constraint as costs, in the units that the user speaks of.
 
     Episodes that are copies of others are left out, and a warning says so.
 
     encoding: of an earlier log, whose numbers for states and actions are to be kept
+    table: the log itself, where it lies in memory
     """
-    reading = _read(file, folder, encoding)
+    reading = _read(file, folder, encoding, table)
     dataset = _first_entries(file, reading.dataset)
     factors = _factors(file)
     known = {name: cost.times(factors.get(name, 1.0)) for name, cost in reading.known.items()}
@@ -54,14 +55,14 @@ def cost_of(limit: Limit, known: Mapping[str, StateActionCost]) -> str | Cost:
             return Switching()
 
 
-def _read(file: ProblemFile, folder: Path, encoding: Encoding | None) -> Reading:
+def _read(file: ProblemFile, folder: Path, encoding: Encoding | None, table: object | None) -> Reading:
     data, expressions = file.data, {objective_of(file): file.objective.expression}
     expressions |= {c.name: c.expression for c in file.constraint if c.kind.logged}
     paths = paths_of(file, folder)
     finite: Finite = file.learn.functions == "tabular" or ("auto" if file.learn.functions == "auto" else False)
     if data.is_table:
         columns = Columns(
-            data.episode or "",
+            data.episode,
             data.state or [],
             data.action or "",
             expressions,
@@ -74,7 +75,7 @@ def _read(file: ProblemFile, folder: Path, encoding: Encoding | None) -> Reading
             cluster=data.cluster,
             encoding=encoding,
         )
-        return read_table(paths, columns)
+        return read_table(paths if table is None else table, columns)
     dataset = read_format(cast(Located, located(paths[0])), costs=[*expressions.values()], n_actions=data.n_actions)
     if finite is True and dataset.n_states is None:
         raise ProblemError(f"{paths[0]} has no finite states: functions = 'tabular' needs them, use another class")

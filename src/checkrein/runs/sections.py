@@ -7,7 +7,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from checkrein.certification import METHODS
+from checkrein.certification.bounds import EpisodeScoreBound
 from checkrein.logs.formats import located
+from checkrein.logs.table import require_one_step
 from checkrein.problem.goals import Direction, Goal, Unit
 from checkrein.selection.folds import FOLDS
 
@@ -26,6 +28,10 @@ HOLDOUT_KEYS = (
     "holdout",
 )  # of [learn]: they make sense only where a game is played and episodes are held out
 WIDE = 40  # features, from which on their products would be too many
+LARGEST_WEIGHT_OF = (
+    'largest_weight is for method = "pdis-betting", "pdis-bernstein", "dr-betting" or "dr-bernstein": name one of '
+    "them, or leave it out"
+)
 OPTIONS = {"linear": ("degree", "ridge"), "trees": ("n_trees", "min_leaf"), "neural": ("hidden",)}  # of each class
 CertificateKind = Literal["cross-fitted", "holdout"]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -58,11 +64,18 @@ class Data(Section):
         first = self.path if isinstance(self.path, str) else (self.path or [""])[0]
         return located(first) is None
 
+    @property
+    def one_step(self) -> bool:
+        """Whether each row is an episode of one decision, which really ends."""
+        return self.is_table and self.episode is None
+
     @model_validator(mode="after")
     def _columns(self) -> "Data":
-        lacking = [name for name in ("episode", "state", "action") if getattr(self, name) is None]
+        lacking = [name for name in ("state", "action") if getattr(self, name) is None]
         if self.is_table and lacking:
             raise ValueError(f"{', '.join(lacking)} must name columns of the log")
+        if self.one_step:
+            require_one_step(step=self.step, terminal=self.terminal)
         if self.cluster is not None and not self.is_table:
             raise ValueError("cluster names a column of a table, but this log is none: write it as a table first")
         return self
@@ -218,14 +231,23 @@ class Learn(Section):
         return self.functions in CLOSED_FORMS
 
 
+def takes_largest_weight(method: str | None) -> bool:
+    """Say whether a method asks for the largest weight that an episode can have."""
+    found = METHODS.get(method or "")
+    return isinstance(found, EpisodeScoreBound) and found.bound in ("bernstein", "betting")
+
+
 class Certify(Section):
     """How to judge on the held-out part; every key has a default."""
 
     confidence: Annotated[float, Field(gt=0.5, lt=1)] = 0.95
     method: str | None = None  # default: refits of tables in finite states, doubly robust elsewhere
+    largest_weight: Positive | None = None  # that an episode can have, of the methods with Bernstein and betting bounds
 
     @model_validator(mode="after")
     def _known(self) -> "Certify":
         if self.method is not None and self.method not in METHODS:
             raise ValueError(f"no method is called {self.method!r}: choose from {', '.join(METHODS)}")
+        if self.largest_weight is not None and not takes_largest_weight(self.method):
+            raise ValueError(LARGEST_WEIGHT_OF)
         return self

@@ -12,6 +12,7 @@ from checkrein.certification.rare import allow_for_missed
 from checkrein.evaluation.estimate import standard_errors
 from checkrein.evaluation.feature_one_step import FeatureRows
 from checkrein.evaluation.feature_scores import behavior_scores, score
+from checkrein.evaluation.known_weights import known_propensities
 from checkrein.evaluation.scores import JudgedScores
 from checkrein.functions.learned_features import learn_features
 from checkrein.problem import Episodes, Problem
@@ -82,7 +83,8 @@ class FeatureFold:
 
 def _judged(learner: Tilting, rows: FeatureRows, policy: Policy) -> JudgedScores:
     found = score(learner.nuisances, rows, policy)
-    return JudgedScores(found.scores, found.exposure)
+    known = None if known_propensities(rows.log.problem) is None else found.weights
+    return JudgedScores(found.scores, found.exposure, known_weights=known)
 
 
 def _rests(pulls: FloatArray) -> FloatArray:

@@ -17,6 +17,7 @@ import numpy as np
 
 from checkrein import engine
 from checkrein.base.arrays import require_seed
+from checkrein.base.brief import numbers
 from checkrein.base.errors import ArgumentError
 from checkrein.certification.certificate import Certificate
 from checkrein.certification.diagnostics import EPISODES, copies_check
@@ -39,7 +40,7 @@ Asked = Literal["preferred", "required", "not asked"]
 AnyFold = Fold | FeatureFold
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Candidate:
     """Policies that aimed at the same, one for each fold, and how they were judged together."""
 
@@ -49,6 +50,12 @@ class Candidate:
     policy: MixturePolicy  # draws one of them for each episode
     objective: float  # as these episodes say
     certificate: Certificate
+
+    def __repr__(self) -> str:
+        aim = f"{self.distance:.0%} of the way, {self.margin:g} standard errors under the limits"
+        found = self.certificate.verdict + ("" if self.improvement is None else f", objective {self.improvement}")
+        estimates = numbers({"objective": self.objective, **self.certificate.estimates})
+        return f"Candidate({aim}: {found}; {estimates})"
 
     @property
     def passed(self) -> bool:
@@ -61,7 +68,7 @@ class Candidate:
         return None if self.certificate.objective is None else self.certificate.objective.verdict
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CertifiedPolicy:
     """The candidates that were tried, in order; only the last may not have passed."""
 
@@ -69,6 +76,10 @@ class CertifiedPolicy:
     explanation: str  # how far it went, and why no farther
     passed: Candidate | None = None  # what is deployed: of those that passed, the one with the best objective
     infeasible: bool = False  # whether nothing was tried because no policy meets the limits
+
+    def __repr__(self) -> str:
+        found = "none: behavior should go on" if self.passed is None else repr(self.passed)
+        return f"CertifiedPolicy({found}; {len(self.candidates)} tried: {self.explanation})"
 
     @property
     def policy(self) -> MixturePolicy | None:

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from checkrein.base.arrays import FloatArray, frozen
-from checkrein.certification.assumptions import assumption_checks
+from checkrein.certification.assumptions import assumption_checks, known_weights_checks
 from checkrein.certification.certificate import Certificate
 from checkrein.certification.certify import alpha_spent, certificate_of
 from checkrein.certification.diagnostics import (
@@ -16,6 +16,7 @@ from checkrein.certification.diagnostics import (
     enough_episodes,
     influence_concentration,
     little_beyond,
+    mean_weight,
     seldom_unsupported,
     zero_variance,
 )
@@ -23,6 +24,7 @@ from checkrein.certification.intervals import johnson_t
 from checkrein.certification.objective import JudgedObjective, judge_objectives
 from checkrein.certification.rare import allow_for_missed
 from checkrein.evaluation.estimate import standard_errors
+from checkrein.evaluation.known_weights import known_propensities
 from checkrein.evaluation.scores import Exposure, JudgedScores
 from checkrein.policies import MixturePolicy, members_of
 from checkrein.problem import Episodes, Problem
@@ -79,6 +81,7 @@ class Scores(NamedTuple):
     exposure: Exposure  # what single rows count for
     unsupported: float
     max_density_ratio: float
+    known_weights: FloatArray | None  # (u,) of single decisions whose propensities were logged
 
     @classmethod
     def of(cls, parts: Sequence[JudgedFold], policies: Sequence[Policy]) -> "Scores":
@@ -98,6 +101,7 @@ class Scores(NamedTuple):
             reduce(lambda one, other: one + other, exposures),
             float(shares @ [one.unsupported for one in scored]),
             max(one.max_density_ratio for one in scored),
+            _known_weights(judging, scored),
         )
 
     @property
@@ -125,6 +129,8 @@ class Scores(NamedTuple):
             problem, self.policy, interval, level.alpha, lambda: len(self.weights) / max(self.max_density_ratio, 1.0)
         )
         checks += assumption_checks(problem)
+        if self.known_weights is not None:
+            checks += [mean_weight(self.known_weights, self.weights), *known_weights_checks(problem)]
         if not finite:
             spread = self.behavior - self.weights @ self.behavior / self.weights.sum()
             checks.append(little_beyond(problem, self.remembered, standard_errors(spread, self.weights)))
@@ -135,7 +141,7 @@ class Scores(NamedTuple):
             checks,
             plain=plain,
             method=METHOD,
-            guarantee="asymptotic" if finite else "heuristic",
+            guarantee="asymptotic" if finite or known_propensities(problem) is not None else "heuristic",
             confidence=level.confidence,
             look=level.look,
             seed=level.seed,
@@ -189,6 +195,14 @@ def _behavior(parts: Sequence[JudgedFold]) -> tuple[FloatArray, FloatArray]:
 def _remembered(parts: Sequence[JudgedFold]) -> FloatArray | None:
     found = [Episodes.of(part.others).unit_means(part.remembered) for part in parts if part.remembered is not None]
     return np.concatenate(found) if len(found) == len(parts) else None
+
+
+def _known_weights(judging: Sequence[Episodes], scored: Sequence[JudgedScores]) -> FloatArray | None:
+    """(u,) of all folds' units; None where weights are estimated."""
+    known = [one.known_weights for one in scored if one.known_weights is not None]
+    if len(known) < len(scored):
+        return None
+    return np.concatenate([log.unit_means(one) for log, one in zip(judging, known, strict=True)])
 
 
 def _mixed(policies: Sequence[Policy], shares: FloatArray) -> MixturePolicy:

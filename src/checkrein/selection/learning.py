@@ -22,7 +22,7 @@ from checkrein.evaluation.scores import JudgedScores, PairVisits
 from checkrein.evaluation.shrinkage import Shrinkage
 from checkrein.functions import Tabular
 from checkrein.game import Round, Solution, Status, solve
-from checkrein.online import CuttingPlane
+from checkrein.game.usual import GENEROUS, usual_learner
 from checkrein.policies import Support
 from checkrein.problem import AtMost, Episodes, Problem
 from checkrein.protocols import Policy
@@ -51,16 +51,15 @@ class TabularLearning:
 
     tolerance: float = 1e-2
     max_rounds: int = 40
-    generous: float = 100.0
+    generous: float = GENEROUS
 
     def __call__(self, problem: Problem, support: Support, known: Sequence[Round]) -> Solution:
         """Solve."""
-        scales = tuple((problem.spread[1:] / problem.spread[0]).tolist())
         return solve(
             problem,
             best_response=FQI(Tabular(), support=support),
             evaluator=FQE(Tabular()),
-            learner=CuttingPlane(self.generous, scales=scales),
+            learner=usual_learner(problem, self.generous),
             tolerance=self.tolerance * float(problem.spread[0]),
             max_rounds=self.max_rounds,
             known=known,
@@ -151,7 +150,13 @@ class Fold:
     def score(self, policy: Policy) -> JudgedScores:
         """Let the fold's own episodes judge."""
         found = self.tables.score(self.others, policy)
-        return JudgedScores(found.scores, PairVisits(found.visits), found.unsupported, found.max_density_ratio)
+        return JudgedScores(
+            found.scores,
+            PairVisits(found.visits),
+            found.unsupported,
+            found.max_density_ratio,
+            found.known_weights,
+        )
 
     def _solve(self, margins: FloatArray, divergence: float) -> Solution | None:
         """Learn with margins (m,) under the limits; None where these cannot be met."""

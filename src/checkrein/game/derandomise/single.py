@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from checkrein.base.brief import numbers
 from checkrein.game.solution import Solution, limits_in_words
 from checkrein.problem import Question, Values
 from checkrein.protocols import Policy
@@ -18,7 +19,7 @@ BEST_MEMBER, DETERMINISTIC, AVERAGED_WEIGHTS = "best member", "deterministic", "
 SUBJECT = {DETERMINISTIC: "the deterministic policy", AVERAGED_WEIGHTS: "the greedy policy of the averaged weights"}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Derandomised:
     """A single policy in place of a mixture, by the evaluator's own estimates.
 
@@ -39,6 +40,10 @@ class Derandomised:
     explanation: str
     index: int | None = None
     certificate: "Certificate | None" = None
+
+    def __repr__(self) -> str:
+        met = "meets" if self.meets_limits else "breaks"
+        return f"Derandomised({self.kind}, {met} the limits; {numbers(self.values)}; {self.policy})"
 
 
 def worst_violation(problem: Question, values: Values) -> float:
