@@ -160,6 +160,7 @@ def show_certificate(certificate: "Certificate", objective: "Goal | CostRow") ->
     """Print the verdict, the bounds behind it, what was shown of the objective, and what would change it."""
     from checkrein.report.improvement import improvement_of
 
+    certificate = certificate.as_shown
     console.print()
     word = Text(f"Certificate: {certificate.verdict}. ", style=STYLE[certificate.verdict])
     console.print(word + Text(certificate.reason), soft_wrap=True)

@@ -26,6 +26,7 @@ from checkrein.evaluation.scores import Exposure, JudgedScores
 from checkrein.policies import MixturePolicy, members_of
 from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
+from checkrein.selection.judged_episodes import JudgedEpisodes
 
 METHOD = "one-step"
 DECIDING = 10.0  # the effective sample size that a spread must rest on ...
@@ -75,6 +76,7 @@ class Scores(NamedTuple):
     exposure: Exposure  # what single rows count for
     unsupported: float
     max_density_ratio: float
+    episodes: JudgedEpisodes  # the same, before clusters are put together
 
     @classmethod
     def of(cls, parts: Sequence[JudgedFold], policies: Sequence[Policy]) -> "Scores":
@@ -83,17 +85,26 @@ class Scores(NamedTuple):
         judging = [Episodes.of(part.others) for part in parts]
         shares = np.array([episodes.weights.sum() for episodes in judging])
         shares = shares / shares.sum()
-        ways = zip(*(one.ways for one in scored), strict=True)
+        ways = list(zip(*(one.ways for one in scored), strict=True))
         weights, behavior = _behavior(parts)
+        by_episode = tuple(np.concatenate(way) for way in ways)
+        by_unit = (
+            by_episode
+            if all(log.problem.dataset.clusters is None for log in judging)
+            else tuple(
+                np.concatenate([log.unit_means(one) for log, one in zip(judging, way, strict=True)]) for way in ways
+            )
+        )
         exposures = [one.exposure.times(share) for share, one in zip(shares.tolist(), scored, strict=True)]
         return cls(
             _mixed(policies, shares),
             weights,
-            tuple(np.concatenate([log.unit_means(one) for log, one in zip(judging, way, strict=True)]) for way in ways),
+            by_unit,
             behavior[:, 0],
             reduce(lambda one, other: one + other, exposures),
             float(shares @ [one.unsupported for one in scored]),
             max(one.max_density_ratio for one in scored),
+            JudgedEpisodes(judging, by_episode, [part.behavior_scores for part in parts]),
         )
 
     @property
