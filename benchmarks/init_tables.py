@@ -132,9 +132,7 @@ def main() -> None:
     for developed, (right, of, leaks) in totals.items():
         if of:
             which = "looked at while the rules were written" if developed else "not looked at before"
-            print(
-                f"tables {which}: {right} of {of} columns right ({right / of:.1%}), {leaks} taken for states"
-            )
+            print(f"tables {which}: {right} of {of} columns right ({right / of:.1%}), {leaks} taken for states")
 
 
 def _read(wanted: Table) -> pl.DataFrame | None:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from checkrein.certification.certificate import within
+from checkrein.problem.outcomes import within
 from report.certificates import FAILED, certificate, passing
 
 

@@ -195,6 +195,13 @@ def test_a_summary_written_before_there_was_a_sheet_is_still_a_page():
     assert 'id="changes"' in html
 
 
+def test_a_policy_that_was_refused_is_called_so_wherever_it_is_shown():
+    refused = words(finite_summary(passing().model_copy(update={"decision": "behavior goes on"})))
+    assert "to the policy that was refused" in refused
+    assert "The refused policy on a page Not for use: behavior should go on." in refused
+    assert "refused" not in words(finite_summary(passing()))
+
+
 def test_a_tree_tells_its_fidelity():
     assert "it reproduces 91.2% of its decisions" in words(feature_summary())
 

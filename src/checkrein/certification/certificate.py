@@ -11,7 +11,7 @@ from checkrein.base.storage import write_atomically
 from checkrein.certification.bounds import Guarantee
 from checkrein.certification.diagnostics import Check
 from checkrein.certification.objective import JudgedObjective
-from checkrein.problem.outcomes import Ends
+from checkrein.problem.outcomes import Ends, within
 
 Verdict = Literal["pass", "fail", "inconclusive"]
 Decision = Literal["deploy", "behavior goes on"]
@@ -42,16 +42,6 @@ class JudgedConstraint(BaseModel):
         bound, other = (within(end, self.range) for end in ends)
         missed = None if bound is None else self.missed
         return self.model_copy(update={"estimate": estimate, "bound": bound, "other_bound": other, "missed": missed})
-
-
-def within(value: float | None, ends: Ends | None, error: float | None = math.inf) -> float | None:
-    """Return a value moved to the nearest of what is possible; None where that is farther off than its error."""
-    if value is None or ends is None or not math.isfinite(value):
-        return value
-    low, high = ends
-    nearest = value if low is None else max(value, low)
-    nearest = nearest if high is None else min(nearest, high)
-    return nearest if abs(nearest - value) <= (0.0 if error is None else error) else None
 
 
 class Certificate(BaseModel):

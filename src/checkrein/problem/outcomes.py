@@ -1,5 +1,6 @@
 """What the log shows of each cost as an outcome of an episode: what it can be, and how many episodes have it."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,16 @@ def ends_of(sign: float, ends: tuple[float, float]) -> Ends:
     """Return a range in another sign, without the ends that are infinite."""
     low, high = sorted(sign * end + 0.0 for end in ends)
     return (low if np.isfinite(low) else None), (high if np.isfinite(high) else None)
+
+
+def within(value: float | None, ends: Ends | None, error: float | None = math.inf) -> float | None:
+    """Return a value moved to the nearest of what is possible; None where that is farther off than its error."""
+    if value is None or ends is None or not math.isfinite(value):
+        return value
+    low, high = ends
+    nearest = value if low is None else max(value, low)
+    nearest = nearest if high is None else min(nearest, high)
+    return nearest if abs(nearest - value) <= (0.0 if error is None else error) else None
 
 
 def outcomes_of(problem: Problem) -> tuple[Outcome, ...]:

@@ -4,9 +4,10 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from checkrein.certification.certificate import Certificate, Verdict, within
+from checkrein.certification.certificate import Certificate, Verdict
 from checkrein.certification.objective import Improvement as Judgement
 from checkrein.problem.goals import Direction
+from checkrein.problem.outcomes import within
 from checkrein.report.words import amount, apart, number, percentage, span_in_words
 
 LIKE: dict[Judgement, Verdict] = {"better": "pass", "not shown better": "inconclusive", "worse": "fail"}

@@ -2,9 +2,8 @@
 
 from typing import TypedDict
 
-from checkrein.certification.certificate import within
 from checkrein.problem.goals import Goal
-from checkrein.problem.outcomes import Ends, Outcome, ends_of
+from checkrein.problem.outcomes import Ends, Outcome, ends_of, within
 from checkrein.report.model import Estimate
 from checkrein.report.words import goal_in_words, unit_in_words
 

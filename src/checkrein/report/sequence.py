@@ -6,13 +6,13 @@ from typing import TypedDict
 import numpy as np
 
 from checkrein.base.arrays import FloatArray
-from checkrein.certification.certificate import Certificate, within
+from checkrein.certification.certificate import Certificate
 from checkrein.data.dataset import Dataset
 from checkrein.logs.card import DataCard
 from checkrein.policies import MixturePolicy
 from checkrein.problem import Problem, Values
 from checkrein.problem.goals import Goal
-from checkrein.problem.outcomes import Outcome, outcomes_of
+from checkrein.problem.outcomes import Outcome, outcomes_of, within
 from checkrein.report.changes import changes_of, with_changes
 from checkrein.report.differences import differences_of
 from checkrein.report.doubts import doubts_of
