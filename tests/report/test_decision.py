@@ -136,7 +136,7 @@ def test_intervals_of_changes_cover_about_as_often_as_they_say():
     log = Episodes.of(problem)
     for _ in range(200):
         scores = rng.exponential(1.0, (400, 2))
-        (change, _) = changes_of(GOALS, JudgedEpisodes([log], (scores,), [np.ones((400, 2))]), 0.05)
+        (change, _) = changes_of(GOALS, JudgedEpisodes([log], (scores,), [np.ones((400, 2))]).differences(0.05))
         kept += change.low <= 0 <= change.high
     assert 0.84 <= kept / 200 <= 0.96  # each end holds at 95%
 

@@ -3,22 +3,20 @@
 import math
 from collections.abc import Sequence
 
-from checkrein.base.arrays import BoolArray
 from checkrein.certification.certificate import Certificate
+from checkrein.certification.intervals import Interval
 from checkrein.problem.goals import Goal
 from checkrein.report.improvement import improvement_of
 from checkrein.report.model import BEHAVIOR, LEARNED, Change, CostRow, Estimate
-from checkrein.selection.judged_episodes import JudgedEpisodes
 
 UNKNOWN = Estimate(learning=None, held_out=None)
 
 
-def changes_of(
-    goals: Sequence[Goal], judged: JudgedEpisodes, alpha: float, among: BoolArray | None = None
-) -> list[Change]:
-    """Return how far each value is from behavior's, in the user's signs."""
-    interval, changes = judged.differences(alpha, among), []
-    for goal, difference, lower, upper in zip(goals, interval.estimates, interval.lower, interval.upper, strict=True):
+def changes_of(goals: Sequence[Goal], interval: Interval) -> list[Change]:
+    """Return how far each value is from behavior's, in the user's signs; interval: of the values inside."""
+    changes = []
+    ends = zip(goals, interval.estimates, interval.lower, interval.upper, strict=True)
+    for goal, difference, lower, upper in ends:
         low, high = sorted(goal.direction.sign * float(end) for end in (lower, upper))
         changes.append(Change(difference=goal.direction.sign * float(difference) + 0.0, low=low + 0.0, high=high + 0.0))
     return changes
@@ -42,9 +40,10 @@ def with_changes(
 
 
 def _of_estimates(row: CostRow) -> Change | None:
-    """Return the difference of held-out estimates, else of those of the learning part, without an interval."""
-    learned, behavior = (row.values.get(name, UNKNOWN) for name in (LEARNED, BEHAVIOR))
-    for after, before in ((learned.held_out, behavior.held_out), (learned.learning, behavior.learning)):
-        if after is not None and before is not None:
-            return Change(difference=after - before)
-    return None
+    """Return the difference of the values that judge, else of those of the learning part, without an interval."""
+    after, before = (_judging(row.values.get(name, UNKNOWN)) for name in (LEARNED, BEHAVIOR))
+    return None if after is None or before is None else Change(difference=after - before)
+
+
+def _judging(estimate: Estimate) -> float | None:
+    return estimate.learning if estimate.held_out is None else estimate.held_out

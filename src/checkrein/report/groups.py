@@ -1,5 +1,6 @@
 """groups_of: for whom a policy changes what, by the states in which episodes begin."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -10,7 +11,7 @@ from checkrein.base.errors import CheckreinError
 from checkrein.data.dataset import Dataset
 from checkrein.problem.goals import Goal
 from checkrein.report.changes import changes_of
-from checkrein.report.model import Group
+from checkrein.report.model import Change, Group
 from checkrein.report.words import number
 from checkrein.selection.judged_episodes import JudgedEpisodes
 
@@ -33,23 +34,21 @@ def groups_of(dataset: Dataset, goals: Sequence[Goal], judged: JudgedEpisodes, a
         table = dataset.encoding.decode(dataset.states[begun])
     except CheckreinError:
         return []
-    found = []
+    found: list[Group] = []
     for column in table.columns[:COLUMNS]:
         levels = [(name, among) for name, among in _levels(table[column]) if judged.n_units(among) >= LEAST]
         if len(levels) > 1:
-            found += [_group(column, *level, goals, judged, alpha / len(levels)) for level in levels]
+            intervals = judged.differences_by(alpha / len(levels), [among for _, among in levels])
+            for (level, among), interval in zip(levels, intervals, strict=True):
+                found += _group(column, level, int(among.sum()), changes_of(goals, interval), goals)
     return found
 
 
-def _group(
-    column: str, level: str, among: BoolArray, goals: Sequence[Goal], judged: JudgedEpisodes, alpha: float
-) -> Group:
-    return Group(
-        column=column,
-        level=level,
-        episodes=int(among.sum()),
-        changes=dict(zip([goal.name for goal in goals], changes_of(goals, judged, alpha, among), strict=True)),
-    )
+def _group(column: str, level: str, episodes: int, changes: Sequence[Change], goals: Sequence[Goal]) -> Iterator[Group]:
+    """Yield the group; nothing where not all folds know of it."""
+    if all(math.isfinite(change.difference) for change in changes):
+        names = [goal.name for goal in goals]
+        yield Group(column=column, level=level, episodes=episodes, changes=dict(zip(names, changes, strict=True)))
 
 
 def _levels(values: pl.Series) -> Iterator[tuple[str, BoolArray]]:

@@ -76,7 +76,9 @@ def sequence_summary(
     learned = None if shown is None else _judged(goals, shown, objective)
     rows = _rows(problem, told, learned, _logged(goals, behavior, errors, certificate))
     judged, sure = found.episodes, certificate.believed
-    rows = with_changes(rows, certificate, None if judged is None else changes_of(goals, judged, certificate.alpha))
+    rows = with_changes(
+        rows, certificate, None if judged is None else changes_of(goals, judged.differences(certificate.alpha))
+    )
     status = CERTIFIED if found.passed else INFEASIBLE if found.infeasible else KEEP_BEHAVIOR
     level, sentence = sequence_verdict(status, rows, certificate if shown is not None else None)
     candidates = [_candidate(goals, one, objective, deployed=one is found.passed) for one in found.candidates]

@@ -8,7 +8,7 @@ policy costs no confidence then, and no room under the limits has to be guessed 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from typing import Literal, cast
@@ -70,7 +70,7 @@ class CertifiedPolicy:
     explanation: str  # how far it went, and why no farther
     passed: Candidate | None = None  # what is deployed: of those that passed, the one with the best objective
     infeasible: bool = False  # whether nothing was tried because no policy meets the limits
-    episodes: JudgedEpisodes | None = None  # what each says of that policy, or of the last that did not pass
+    episodes: JudgedEpisodes | None = field(default=None, repr=False)  # what they say of that, or of the last
 
     @property
     def policy(self) -> MixturePolicy | None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from checkrein.base.arrays import Array, BoolArray, FloatArray, IntArray
 from checkrein.certification.intervals import Interval, johnson_t
+from checkrein.evaluation.one_step import ScoresFrom
 from checkrein.problem import Episodes
 
 
@@ -18,6 +19,7 @@ class JudgedEpisodes:
     logs: Sequence[Episodes]  # of each fold, which holds units whole
     ways: tuple[FloatArray, ...]  # each (e, 1 + m): scores by one or more ways to weigh
     of_behavior: Sequence[FloatArray]  # of each fold: (e, 1 + m) of its episodes
+    from_states: Callable[[], Sequence[ScoresFrom]] | None = None  # in finite states, of each fold
 
     @cached_property
     def labels(self) -> IntArray:
@@ -40,15 +42,34 @@ class JudgedEpisodes:
         """(e, 1 + m) what they say of behavior."""
         return np.concatenate(list(self.of_behavior))
 
-    def differences(self, alpha: float, among: BoolArray | None = None) -> Interval:
-        """Return how far each value (1 + m,) is from behavior's, by episodes `among` (e,); each end errs by alpha.
+    def differences(self, alpha: float) -> Interval:
+        """Return how far each value (1 + m,) is from behavior's; each end errs by alpha.
 
         Where episodes are weighed in more ways than one, the widest that any of them says.
         """
-        chosen = np.ones(self.labels.size, bool) if among is None else among
-        found = [self._differences(way, alpha, chosen) for way in self.ways]
-        lower, upper = np.min([one.lower for one in found], axis=0), np.max([one.upper for one in found], axis=0)
-        return found[0]._replace(lower=lower, upper=upper)
+        return self._widest(alpha, np.ones(self.labels.size, bool))
+
+    def differences_by(self, alpha: float, groups: Sequence[BoolArray]) -> list[Interval]:
+        """Return the same for groups of episodes (e,), each of all that begin in some states.
+
+        In finite states all episodes correct what tables say of a group's beginnings, by how often these lead to their
+        rows; elsewhere each episode's weights are its own.
+        """
+        if self.from_states is None:
+            return [self._widest(alpha, among) for among in groups]
+        scored = self.from_states()
+        gains = np.concatenate([one.worth for one in scored]) - self.behavior
+        begun = self._together(lambda log: log.states[log.begins])
+        found = []
+        for among in groups:
+            begin = np.zeros(scored[0].tables.initial_distribution.size, bool)
+            begin[begun[among]] = True
+            added = np.concatenate([one.corrections(begin) for one in scored])
+            share = self.weights[among].sum() / self.weights.sum()
+            mean = self.weights[among] @ gains[among] / self.weights[among].sum()
+            pulls = np.where(among[:, None], gains - mean, 0.0) / share + added
+            found.append(self._interval(pulls + mean, alpha, np.ones(among.size, bool)))
+        return found
 
     def n_units(self, among: BoolArray) -> int:
         """How many independent units some episodes (e,) belong to."""
@@ -57,10 +78,15 @@ class JudgedEpisodes:
     def _together(self, of: Callable[[Episodes], Array]) -> Array:
         return np.concatenate([of(log) for log in self.logs])
 
-    def _differences(self, way: FloatArray, alpha: float, among: BoolArray) -> Interval:
+    def _widest(self, alpha: float, among: BoolArray) -> Interval:
+        found = [self._interval(way - self.behavior, alpha, among) for way in self.ways]
+        lower, upper = np.min([one.lower for one in found], axis=0), np.max([one.upper for one in found], axis=0)
+        return found[0]._replace(lower=lower, upper=upper)
+
+    def _interval(self, gains: FloatArray, alpha: float, among: BoolArray) -> Interval:
         units = np.unique(self.units[among], return_inverse=True)[1]
         weights = np.bincount(units, self.weights[among]).astype(np.float64)
-        pulls = self.weights[among, None] * (way - self.behavior)[among]
+        pulls = self.weights[among, None] * gains[among]
         sums = np.column_stack([np.bincount(units, column) for column in pulls.T])
         means = sums / np.where(weights > 0, weights, 1.0)[:, None]
         values = weights @ means / weights.sum()

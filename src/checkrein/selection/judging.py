@@ -1,9 +1,9 @@
 """Judging policies by folds: each by the episodes that it was not learned from, all together as one mixture."""
 
 import math
-from collections.abc import Sequence
-from functools import reduce
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from checkrein.certification.diagnostics import (
 from checkrein.certification.intervals import Interval, johnson_t
 from checkrein.certification.objective import JudgedObjective, judge_objectives
 from checkrein.certification.rare import allow_for_missed
+from checkrein.evaluation.one_step import ScoresFrom
 from checkrein.evaluation.scores import Exposure, JudgedScores
 from checkrein.policies import MixturePolicy, members_of
 from checkrein.problem import Episodes, Problem
@@ -66,6 +67,15 @@ class JudgedFold(Protocol):
         ...
 
 
+@runtime_checkable
+class FoldOfStates(Protocol):
+    """A part of finite states: it can value a policy from some of them on."""
+
+    def score_from(self, policy: Policy) -> ScoresFrom:
+        """Let its episodes judge a policy from some states on."""
+        ...
+
+
 class Scores(NamedTuple):
     """What all episodes say of policies, one for each fold, that were learned without them."""
 
@@ -104,7 +114,9 @@ class Scores(NamedTuple):
             reduce(lambda one, other: one + other, exposures),
             float(shares @ [one.unsupported for one in scored]),
             max(one.max_density_ratio for one in scored),
-            JudgedEpisodes(judging, by_episode, [part.behavior_scores for part in parts]),
+            JudgedEpisodes(
+                judging, by_episode, [part.behavior_scores for part in parts], _from_states(parts, policies)
+            ),
         )
 
     @property
@@ -154,6 +166,18 @@ class Scores(NamedTuple):
         """Return the first interval, with the bounds that all of them are within."""
         lower, upper = np.min([one.lower for one in found], axis=0), np.max([one.upper for one in found], axis=0)
         return found[0]._replace(lower=lower, upper=upper)
+
+
+def _from_states(parts: Sequence[JudgedFold], policies: Sequence[Policy]) -> Callable[[], Sequence[ScoresFrom]] | None:
+    """Return how folds value their policies from some states on, where they can; nothing is computed yet."""
+    able = [part for part in parts if isinstance(part, FoldOfStates)]
+    if len(able) < len(parts):
+        return None
+    return partial(_scores_from, able, policies)
+
+
+def _scores_from(parts: Sequence[FoldOfStates], policies: Sequence[Policy]) -> list[ScoresFrom]:
+    return [part.score_from(one) for part, one in zip(parts, policies, strict=True)]
 
 
 def objectives_of(problem: Problem, scored: Sequence[Scores], level: Level) -> list[JudgedObjective]:

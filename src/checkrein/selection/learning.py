@@ -17,7 +17,7 @@ from checkrein.best_response import FQI
 from checkrein.costs import KLDivergence
 from checkrein.evaluation import FQE
 from checkrein.evaluation.estimate import standard_errors
-from checkrein.evaluation.one_step import TabularNuisances
+from checkrein.evaluation.one_step import ScoresFrom, TabularNuisances
 from checkrein.evaluation.scores import JudgedScores, PairVisits
 from checkrein.evaluation.shrinkage import Shrinkage
 from checkrein.functions import Tabular
@@ -150,6 +150,10 @@ class Fold:
         """Let the fold's own episodes judge."""
         found = self.tables.score(self.others, policy)
         return JudgedScores((found.scores,), PairVisits(found.visits), found.unsupported, found.max_density_ratio)
+
+    def score_from(self, policy: Policy) -> ScoresFrom:
+        """Let them judge it from some states on."""
+        return self.tables.scores_from(self.others, policy)
 
     def _solve(self, margins: FloatArray, divergence: float) -> Solution | None:
         """Learn with margins (m,) under the limits; None where these cannot be met."""
