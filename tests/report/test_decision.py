@@ -9,10 +9,10 @@ from checkrein.base.arrays import frozen
 from checkrein.policies import MixturePolicy
 from checkrein.problem import Episodes
 from checkrein.problem.goals import Direction, Goal
-from checkrein.report.changes import changes_of
+from checkrein.report.changes import changes_of, with_changes
 from checkrein.report.differences import differences_of
 from checkrein.report.groups import groups_of
-from checkrein.report.model import Change, Group
+from checkrein.report.model import Change, Estimate, Group
 from checkrein.report.page import page
 from checkrein.selection.judged_episodes import JudgedEpisodes
 from report.certificates import passing
@@ -171,6 +171,14 @@ def test_a_group_for_whom_the_objective_is_worse_is_marked():
     assert "✕ worse" in words(grouped(Change(difference=0.02, low=0.011, high=0.029)))
     assert "✓ better" in words(grouped(Change(difference=-0.02, low=-0.029, high=-0.011)))
     assert "✕ worse" not in words(grouped(Change(difference=0.02, low=-0.011, high=0.029)))
+
+
+def test_a_run_that_explored_shows_differences_of_what_it_has_and_no_intervals():
+    learning, held_out = Estimate(learning=0.2, held_out=None), Estimate(learning=None, held_out=0.25)
+    row = finite_summary().costs[0].model_copy(update={"values": {"learned": learning, "behavior": held_out}})
+    (found,) = with_changes([row], None)
+    assert found.change.difference == pytest.approx(-0.05)
+    assert found.change.low is None
 
 
 def test_differences_are_shown_to_the_digits_that_their_interval_makes_sense_of():
