@@ -60,7 +60,7 @@ def test_a_run_that_passes_says_so_everywhere(ward):
     summary = summary_of(folder / "run")
     assert (summary["status"], summary["level"]) == ("certified", "caution")  # amber: the improvement is not shown
     assert summary["verdict"] in " ".join(done.out.split())
-    assert "keeps every limit, certified on 2,500 episodes" in summary["verdict"]  # behavior itself breaks them
+    assert "litres of fluid, certified on 2,500 episodes" in summary["verdict"]  # behavior itself breaks them
     assert "is deployed" in " ".join(done.out.split())
     rows = checkrein.load_policy(folder / "run").act([{"severity": "severe", "lactate": "raised"}], seed=0)
     assert rows[0] in {"none", "fluids", "vaso", "both"}

@@ -9,7 +9,7 @@ import pytest
 
 import checkrein
 from checkrein import AtMost
-from checkrein.report.words import number
+from checkrein.report.words import amount, apart
 from checkrein_studies import icu
 from cli.commands import checkrein_command
 
@@ -34,7 +34,7 @@ def test_three_commands_lead_from_a_table_to_a_report(ward):
     folder, done = ward
     assert [one.code for one in done] == [0, 0, 0]
     assert "16 finite states of severity, lactate" in done[1].out
-    assert "keeps every limit: both certified on 6,000 episodes" in done[2].out
+    assert "litres of fluid: both certified on 6,000 episodes" in done[2].out
     assert "lowers death from" in done[2].out
     assert "Certificate: pass." in done[2].out
     names = {path.name for path in (folder / "run").iterdir()}
@@ -61,14 +61,15 @@ def test_no_row_is_lost(ward):
 def require_objective(run, printed, name, sign):
     """Page and terminal tell the certificate's numbers, in the user's sign."""
     told = json.loads((run / "certificate.json").read_text())["objective"]
+    share = json.loads((run / "summary.json").read_text())["costs"][0]["share"]
     more, less = ("more", "less") if sign > 0 else ("less", "more")
     ends = [
-        f"{number(abs(end))} {more if end > 0 else less}"
+        f"{apart(abs(end), share=share)} {more if end > 0 else less}"
         for end in sorted((told["lower"], told["upper"]), key=lambda x: sign * x)
     ]
     words = (
-        f"{name} is {number(sign * told['estimate'])}, {number(abs(told['difference']))} "
-        f"{more if told['difference'] > 0 else less} than behavior's {number(sign * told['behavior'])} "
+        f"{name} is {amount(sign * told['estimate'], share=share)}, {apart(abs(told['difference']), share=share)} "
+        f"{more if told['difference'] > 0 else less} than behavior's {amount(sign * told['behavior'], share=share)} "
     )
     words += f"(between {ends[0]} and {ends[1]})." if told["lower"] < 0 < told["upper"] else "(between "
     page = " ".join(html.unescape((run / "report.html").read_text()).split())
@@ -98,7 +99,7 @@ def test_the_objective_of_another_look_is_told_by_certify(ward, close):
     mine, first = (checkrein.Certificate.read(path) for path in (out, close / "certificate.json"))
     assert mine == first  # the same claim on the same episodes
     assert mine.excluded == mine.episodes == 3000
-    assert f"Objective: {mine.objective.verdict}. death is {number(mine.objective.estimate)}" in done.out
+    assert f"Objective: {mine.objective.verdict}. death is {amount(mine.objective.estimate, share=True)}" in done.out
 
 
 def exact_values(run):

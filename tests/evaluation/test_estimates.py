@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -5,8 +7,9 @@ from scipy import stats
 
 from checkrein import FQE, LSTDQ, AtLeast, AtMost, Ensemble, MixturePolicy, Problem, Support, Tabular, Trees
 from checkrein.base.errors import ArgumentError, EndlessPolicyError, ProblemError
-from checkrein.evaluation import DoublyRobust, ImportanceSampling, TabularModel, evaluate, propensities_of
+from checkrein.evaluation import DoublyRobust, Estimates, ImportanceSampling, TabularModel, evaluate, propensities_of
 from checkrein.evaluation.doubly_robust import contributions
+from checkrein.evaluation.estimate import Estimate
 from checkrein_studies import graph
 from evaluation.references import COSTS, log_of, policy_near_uniform, problem_of, world
 from evaluation.test_doubly_robust import Half, numbered_log
@@ -179,3 +182,17 @@ def test_slipping_moves_the_graph_to_the_other_node_and_logs_what_was_earned():
     assert abs(returns.mean() - mdp.values(policy)["reward"]) < 4 * stats.sem(returns)
     with pytest.raises(ArgumentError, match="horizon is 1"):
         graph.graph(1)
+
+
+def test_a_value_that_its_cost_cannot_have_is_known_for_one():
+    found = Estimates(
+        ("death",),
+        {name: Estimate(np.array([value])) for name, value in (("is", -323.8), ("fqe", 0.2), ("dr", np.nan))},
+        0.95,
+        None,
+        ((0.0, 1.0),),
+    )
+    assert [found.possible(name, "death") for name in found.by_name] == [False, True, True]
+    assert not replace(found, by_name={"dr": Estimate(np.array([1.001]))}).possible("dr", "death")
+    sure = Estimate(np.array([1.001]), np.array([[0.1], [-0.1]]), np.ones(2))
+    assert replace(found, by_name={"dr": sure}).possible("dr", "death")

@@ -11,6 +11,7 @@ from checkrein.report.model import (
     Estimate,
     Member,
     Repeat,
+    Review,
     Single,
     Singles,
     StateDifference,
@@ -178,6 +179,21 @@ def finite_differences(severities=8, lactates=5):
         states=states,
         tree=None,
         tree_fidelity=None,
+        sheet=sorted(states, key=lambda s: -s.visits)[:30],
+        sheet_covers=0.93,
+        review=[
+            Review(
+                place="severity=7, lactate=high",
+                visits=214.0,
+                learned="wait",
+                learned_share=0.91,
+                behavior="vaso",
+                behavior_share=0.52,
+                done_before=0.03,
+                followed=0.61,
+                why=["least in a severe place", "seldom done before"],
+            )
+        ],
     )
 
 
@@ -288,6 +304,11 @@ def feature_summary():
             states=[],
             tree=TREE,
             tree_fidelity=0.9125,
+            sheet=[
+                StateDifference(state=rule, visits=visits, behavior=[0.5, 0.3, 0.2, 0.0], learned=[0.2, 0.7, 0.1, 0.0])
+                for rule, visits in (("severity ≤ 4.5", 5100.0), ("severity > 4.5, pressure ≤ 61", 2900.0))
+            ],
+            sheet_covers=1.0,
         ),
         card=finite_card().model_copy(
             update={

@@ -30,7 +30,7 @@ def shown(html):
 
 
 def test_the_verdict_comes_first_with_its_level_and_what_it_rests_on(summary, html, shown):
-    places = [unescape(html).index(part) for part in (summary.verdict, summary.explanation, summary.caveat)]
+    places = [unescape(html).index(part) for part in (summary.verdict, summary.caveat, summary.explanation)]
     assert places == sorted(places)
     assert f'class="verdict {summary.level}"' in html
     assert html.index('id="verdict"') < html.index("<table")
@@ -38,11 +38,17 @@ def test_the_verdict_comes_first_with_its_level_and_what_it_rests_on(summary, ht
 
 def test_parts_come_in_the_order_of_what_a_reader_asks(shown):
     order = [attributes["id"] for tag, attributes in shown.elements if tag == "section"]
-    assert order == ["costs", "certificate", "traces", "members", "differences", "data", "repeat"]
+    analyst = ["run", "costs", "certificate", "traces", "members", "differences", "data", "repeat"]
+    assert order == ["changes", "review", "policy", *analyst]
+
+
+def costs_table(html):
+    start = html.index('<table class="costs"')
+    return html[start : html.index("</table>", start)]
 
 
 def test_every_estimate_limit_price_and_unit_is_shown(summary, html):
-    table = html[html.index('<table class="costs"') : html.index("</table>")]
+    table = costs_table(html)
     for row, body in zip(summary.costs, table.split("<tbody>")[1:], strict=True):
         assert row.name in body
         assert row.goal in body
@@ -57,7 +63,7 @@ def test_every_estimate_limit_price_and_unit_is_shown(summary, html):
 
 
 def test_what_breaks_a_limit_is_marked_in_words_and_nothing_else_is(summary, html):
-    table = html[html.index('<table class="costs"') : html.index("</table>")]
+    table = costs_table(html)
     values = [(row, v) for row in summary.costs for e in row.values.values() for v in (e.learning, e.held_out)]
     sides = [breach(row, value) for row, value in values]
     assert table.count("▲ over<") == sides.count("over")

@@ -11,6 +11,7 @@ from checkrein.base.storage import write_atomically
 from checkrein.certification.bounds import Guarantee
 from checkrein.certification.diagnostics import Check
 from checkrein.certification.objective import JudgedObjective
+from checkrein.problem.outcomes import Ends, within
 
 Verdict = Literal["pass", "fail", "inconclusive"]
 Decision = Literal["deploy", "behavior goes on"]
@@ -29,9 +30,18 @@ class JudgedConstraint(BaseModel):
     bound: float | None  # on the side of the limit
     other_bound: float | None  # on the other side
     missed: float | None = None  # what the bound allows for rare events that the log may lack; None: not asked
+    range: Ends | None = None  # what the logged costs allow; None: an older certificate
     verdict: Verdict
     reason: str
     advice: str  # what would change it
+
+    def shown(self, *, believed: bool) -> "JudgedConstraint":
+        """Return what may be shown of it: no bound that is not believed, and no value that its cost cannot have."""
+        estimate = within(self.estimate, self.range, self.standard_error)
+        ends = (self.bound, self.other_bound) if believed and estimate is not None else (None, None)
+        bound, other = (within(end, self.range) for end in ends)
+        missed = None if bound is None else self.missed
+        return self.model_copy(update={"estimate": estimate, "bound": bound, "other_bound": other, "missed": missed})
 
 
 class Certificate(BaseModel):
@@ -68,6 +78,16 @@ class Certificate(BaseModel):
     def may_act(self) -> bool:
         """Whether what was judged may be deployed: by the run's own decision; of a held-out part, by its verdict."""
         return self.verdict == "pass" if self.decision is None else self.decision == "deploy"
+
+    @property
+    def believed(self) -> bool:
+        """Say whether its checks allow a verdict."""
+        return all(check.ok for check in self.checks)
+
+    @property
+    def as_shown(self) -> "Certificate":
+        """What people are shown of it: where a check failed there is no bound, and no value is an impossible one."""
+        return self.model_copy(update={"constraints": [c.shown(believed=self.believed) for c in self.constraints]})
 
     @property
     def bounds(self) -> dict[str, float]:

@@ -18,6 +18,7 @@ from checkrein.data.dataset import Dataset
 from checkrein.evaluation.shrinkage import Shrinkage
 from checkrein.policies import members_of, probabilities_of
 from checkrein.problem import AtMost, Episodes, Problem
+from checkrein.problem.outcomes import ends_of, outcomes_of
 from checkrein.protocols import Cost, Policy
 
 FIRST = 0.8  # of the permitted error is for the first look at held-out data; all later ones share the rest
@@ -119,6 +120,11 @@ def certificate_of(
     failed = [check for check in checks if not check.ok]
     episodes = Episodes.of(problem)
     judged = [_judge(c, interval, i, episodes, believed=not failed) for i, c in enumerate(problem.constraints)]
+    possible = (outcome.range for outcome in outcomes_of(problem)[1:])
+    judged = [
+        c.model_copy(update={"range": ends_of(one.sign, ends)})
+        for c, one, ends in zip(judged, problem.constraints, possible, strict=True)
+    ]
     if plain is not None:
         missed = [float(upper) - float(before) for upper, before in zip(interval.upper, plain.upper, strict=True)]
         judged = [c.model_copy(update={"missed": _number(m)}) for c, m in zip(judged, missed, strict=True)]

@@ -16,6 +16,7 @@ from checkrein.evaluation.refits import draws
 from checkrein.evaluation.shrinkage import Missed, Shrinkage
 from checkrein.policies import behavior_policy
 from checkrein.problem import Episodes, Problem
+from checkrein.problem.outcomes import Ends, ends_of, outcomes_of
 from checkrein.protocols import Policy
 
 Improvement = Literal["better", "not shown better", "worse"]
@@ -45,6 +46,8 @@ class JudgedObjective(BaseModel):
     lower: float
     upper: float
     verdict: Improvement
+    range: Ends | None = None  # what the logged costs allow the estimate to be; None: an older certificate
+    yes_or_no: bool = False  # whether an episode has it or has it not: these are shares of episodes then
 
 
 def _verdict(lower: float, upper: float) -> Improvement:
@@ -82,7 +85,7 @@ def judge_objectives(
     """
     gains = np.where(np.abs(gains) <= STILL * np.abs(estimates), 0.0, gains)
     interval = bootstrap_t(gains, weights, draws(len(gains), REPLICATES, rng), alpha)
-    found = []
+    found, outcome = [], outcomes_of(problem)[0]
     for i, estimate in enumerate(estimates):
         one = Interval(*(column[i : i + 1] for column in interval))
         if missed is not None:
@@ -98,6 +101,8 @@ def judge_objectives(
                 lower=lower,
                 upper=upper,
                 verdict=_verdict(lower, upper),
+                range=ends_of(1.0, outcome.range),
+                yes_or_no=outcome.yes_or_no,
             )
         )
     return found

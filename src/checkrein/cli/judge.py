@@ -140,7 +140,13 @@ def show_estimates(found: "Estimates") -> None:
     notes = []
     for name in found.by_name:
         mine = rows.filter(rows["estimator"] == name)
-        cells = [_interval(*row) for row in mine.select("value", "low", "high").iter_rows()]
+        sure = [found.possible(name, cost) for cost in found.costs]
+        cells = [
+            _interval(*row) if shown else "-"
+            for row, shown in zip(mine.select("value", "low", "high").iter_rows(), sure, strict=True)
+        ]
+        beyond = [cost for cost, shown in zip(found.costs, sure, strict=True) if not shown]
+        notes += [f"{name}: {', '.join(beyond)} would lie beyond all that can be, and is not shown"] if beyond else []
         effective = mine["effective_sample_size"][0]
         table.add_row(name, *cells, "" if effective is None else f"{effective:,.0f}")
         notes += [f"{name}: {mine['note'][0]}"] if mine["note"][0] else []
@@ -173,6 +179,7 @@ def show_certificate(certificate: "Certificate", objective: "Goal | CostRow") ->
     """Print the verdict, the bounds behind it, what was shown of the objective, and what would change it."""
     from checkrein.report.improvement import improvement_of
 
+    certificate = certificate.as_shown
     console.print()
     word = Text(f"Certificate: {certificate.verdict}. ", style=STYLE[certificate.verdict])
     console.print(word + Text(certificate.reason), soft_wrap=True)

@@ -61,12 +61,14 @@ def show_summary(summary: "Summary") -> None:
     console.print()
     console.print(Text(summary.verdict, style=STYLE[summary.level]), soft_wrap=True)
     say(summary.explanation)
+    for doubt in summary.doubts:
+        console.print(Text("doubt: ", style="yellow") + Text(f"{doubt}."), soft_wrap=True)
     table = Table("policy")
     for row in summary.costs:
         table.add_column(escape(row.name), justify="right")
     table.add_row("goal", *(escape(row.goal) for row in summary.costs), end_section=True, style="dim")
     for policy in summary.policies:
-        table.add_row(policy, *(_cell(row.values[policy]) for row in summary.costs))
+        table.add_row(policy, *(_cell(row.values[policy], share=row.share) for row in summary.costs))
     console.print(table)
     console.print(Text(_which(summary), style="dim"))
     for unit in dict.fromkeys(row.unit for row in summary.costs):
@@ -86,7 +88,7 @@ def _show_sequence(sequence: "CandidateSequence", costs: "list[CostRow]") -> Non
     for name in ("limits", costs[0].name) if judged else ():
         table.add_column(escape(name))
     for place, one in enumerate(sequence.candidates, start=1):
-        cells = ["-" if row.name not in one.values else f"{one.values[row.name]:.4g}" for row in costs]
+        cells = ["-" if row.name not in one.values else _value(one.values[row.name], share=row.share) for row in costs]
         found = [one.verdict or "", one.improvement or ""] if judged else []
         style = "bold" if one.deployed else None
         table.add_row(str(place), f"{one.distance:.0%}", f"{one.margin:g} s.e.", *cells, *found, style=style)
@@ -105,7 +107,11 @@ def _which(summary: "Summary") -> str:
     return "held-out estimates, in brackets those of the learning part" if judged else "estimates of the learning part"
 
 
-def _cell(estimate: "Estimate") -> str:
+def _cell(estimate: "Estimate", *, share: bool) -> str:
     values = [value for value in (estimate.held_out, estimate.learning) if value is not None]
-    shown = [f"{value:.4g}" for value in values]
+    shown = [_value(value, share=share) for value in values]
     return f"{shown[0]} ({shown[1]})" if len(shown) > 1 else "".join(shown)
+
+
+def _value(value: float, *, share: bool) -> str:
+    return f"{100 * value:.3g}%" if share else f"{value:.4g}"

@@ -23,6 +23,7 @@ from checkrein.evaluation.propensities import Method, Propensities, propensities
 from checkrein.evaluation.refits import fit_influence
 from checkrein.functions import Linear, Tabular
 from checkrein.problem import AtMost, Episodes, Problem
+from checkrein.problem.outcomes import Ends, ends_of, outcomes_of, within
 from checkrein.protocols import Cost, Evaluator, FunctionClass, Policy
 
 
@@ -78,6 +79,7 @@ class Estimates:
     by_name: dict[str, Estimate]  # values and influence of the costs, in their order
     confidence: float
     propensities: Propensities | None  # None: no estimator weighed, or they could not be had
+    ranges: tuple[Ends, ...] = ()  # of each cost: the least and the largest value that the logged costs allow
 
     def __repr__(self) -> str:
         each = [f"{name} ({', '.join(f'{value:.4g}' for value in one.values)})" for name, one in self.by_name.items()]
@@ -93,6 +95,13 @@ class Estimates:
         if cost not in self.costs:
             raise ArgumentError(f"no cost is called {cost!r}: there are {', '.join(self.costs)}")
         return float(self[estimator].values[self.costs.index(cost)])
+
+    def possible(self, estimator: str, cost: str) -> bool:
+        """Say whether a value is one that there can be, or within a standard error of one."""
+        place, found = self.costs.index(cost), self[estimator]
+        ends = self.ranges[place] if self.ranges else None
+        error = float(found.standard_errors()[place])
+        return within(float(found.values[place]), ends, error if np.isfinite(error) else 0.0) is not None
 
     def table(self) -> pl.DataFrame:
         """Return a row per estimator and cost; what is not known is null."""
@@ -190,7 +199,8 @@ def evaluate(
                 raise
             estimate = Estimate(np.full(1 + len(costs), np.nan), note=str(reason))
         found[estimator.name] = _without_objective(estimate)
-    return Estimates(names, found, confidence, used)
+    ranges = tuple(ends_of(1.0, outcome.range) for outcome in outcomes_of(problem)[1:])
+    return Estimates(names, found, confidence, used, ranges)
 
 
 def _chosen(

@@ -106,6 +106,11 @@ class TabularNuisances:
             None if by_tables else np.asarray(sum(weight * part.density_ratio for weight, part in parts)),
         )
 
+    def scores_from(self, problem: Problem, policy: Policy) -> "ScoresFrom":
+        """Value a policy where episodes begin in some states, corrected by each episode of a problem."""
+        members = [(weight, _Member(self, member)) for member, weight in members_of(policy) if weight > 0]
+        return ScoresFrom(self, Episodes.of(problem), members)
+
     def behavior_scores(self, problem: Problem) -> FloatArray:
         """(e, k) what episodes say of who wrote them: their own sums; where cut off, what follows by these tables."""
         log, n_actions = Episodes.of(problem), problem.dataset.n_actions
@@ -159,13 +164,46 @@ class _Member:
         solved = scipy.linalg.lu_solve(self.chain, np.column_stack([immediate, unsupported_mass]))
         self.values = _with_worst(solved[:, :-1], solved[:, -1:], unsupported_mass, costs)  # (S, k)
         self.q = costs.immediate + tables.moves @ self.values  # (S A, k)
-        self.occupancy = scipy.linalg.lu_solve(self.chain, tables.initial_distribution, trans=1)  # (S,)
+        self.occupancy = self.occupancy_from(tables.initial_distribution)  # (S,)
         self.choice_ratio = np.divide(
             supported.ravel(), tables.counts, out=np.zeros(state.size), where=tables.counts > 0
         )
         self.density_ratio = np.repeat(self.occupancy, n_actions) * self.choice_ratio  # (S A,)
         self.visits = np.repeat(self.occupancy, n_actions) * supported.ravel()  # (S A,)
         self.unsupported = float(self.occupancy @ unsupported_mass / self.occupancy.sum())
+
+    def occupancy_from(self, initial: FloatArray) -> FloatArray:
+        """(S,) how often the policy comes to each state, discounted, where episodes begin so."""
+        return np.asarray(scipy.linalg.lu_solve(self.chain, initial, trans=1))
+
+
+@dataclass(frozen=True, eq=False)
+class ScoresFrom:
+    """What episodes say of a policy from some states on: all of them correct what tables say of where it goes."""
+
+    tables: TabularNuisances
+    log: Episodes
+    members: list[tuple[float, _Member]]
+
+    @property
+    def worth(self) -> FloatArray:
+        """(e, k) what the tables say of the state in which each episode began."""
+        states = self.log.states[self.log.begins]
+        return np.asarray(sum(weight * member.values[states] for weight, member in self.members))
+
+    def corrections(self, begin: BoolArray) -> FloatArray:
+        """(e, k) what each episode adds for those that begin in some states (S,): these lead to its rows so often."""
+        initial = np.where(begin, self.tables.initial_distribution, 0.0)
+        if initial.sum() == 0:
+            return np.full((len(self.log), self.log.n_values), np.nan)
+        return np.asarray(sum(weight * self._added(m, initial / initial.sum()) for weight, m in self.members))
+
+    def _added(self, member: _Member, initial: FloatArray) -> FloatArray:
+        pair, log = _pairs(self.log), self.log
+        visits = np.repeat(member.occupancy_from(initial), log.n_actions) * member.choice_ratio
+        ahead = log.continuation[:, None] * member.values[log.next_states]
+        td_error = log.costs(member.policy) + ahead - member.q[pair]
+        return log.sums((visits[pair] * _known(log))[:, None] * td_error)
 
 
 class _Corrections:

@@ -14,6 +14,7 @@ from checkrein.data.copies import Copies
 from checkrein.data.dataset import Dataset
 from checkrein.data.encoding import Encoding, StateColumn, category_codes
 from checkrein.logs.costs import CostChoice, columns_needed, cost_column, named_costs
+from checkrein.logs.dates import in_order
 from checkrein.logs.known import Decisions
 from checkrein.logs.sources import ROW, Source, file_trouble, open_source
 from checkrein.logs.states import Finite, encode_actions, encode_states
@@ -182,6 +183,8 @@ def _ordered(
         if column is not None and table[column].has_nulls():
             row = int(table[column].is_null().arg_max() or 0)
             raise DataError(f"{column!r} is missing in {source.place(row)}: every row needs one")
+    if step is not None:
+        table = table.with_columns(in_order(table[step], f"step {step!r}"))
     first = table.select(pl.col(ROW).min().over(episode).alias("first"))["first"]
     keys = ["first", *([] if step is None else [step]), ROW]
     table = table.with_columns(first).sort(keys)
@@ -275,7 +278,7 @@ def _column_warnings(table: pl.DataFrame, state: Sequence[str], step: str | None
             marked = "they count as a category or a feature of their own"
             said.append(f"state {name!r} is missing in {gone} of {table.height} rows: {marked}")
     if step is not None and table[step].dtype == pl.String:
-        said.append(f"step {step!r} is text and is ordered as text: write dates as YYYY-MM-DD, numbers without words")
+        said.append(f"step {step!r} is text and is ordered as text: it is neither numbers nor dates all through")
     if episode is not None and step is not None and table[step].dtype.is_integer():
         jump = (table[step] - table[step].shift(1))[1:]
         same = (table[episode] == table[episode].shift(1))[1:]

@@ -7,7 +7,8 @@ from typing import Literal
 from checkrein.certification.certificate import Certificate, Verdict
 from checkrein.certification.objective import Improvement as Judgement
 from checkrein.problem.goals import Direction
-from checkrein.report.words import number, percentage
+from checkrein.problem.outcomes import within
+from checkrein.report.words import amount, apart, number, percentage, span_in_words
 
 LIKE: dict[Judgement, Verdict] = {"better": "pass", "not shown better": "inconclusive", "worse": "fail"}
 
@@ -25,7 +26,8 @@ class Improvement:
     low: float
     high: float
     confidence: float  # of each end of the interval by itself
-    believed: bool  # False: a check that failed forbids a verdict
+    believed: bool  # False: a check that failed, or an estimate that cannot be, forbids a verdict
+    share: bool  # whether these are shares of episodes
 
     @property
     def like(self) -> Verdict:
@@ -35,20 +37,38 @@ class Improvement:
     @property
     def words(self) -> str:
         """What was found, with its interval."""
-        than = f"behavior's {number(self.behavior)}"
-        apart = number(abs(self.difference))
-        beside = f"the same as {than}" if apart == "0" else f"{apart} {_way(self.difference)} than {than}"
-        doubt = "" if self.believed else " A check failed, so nothing of this is shown."
-        return f"{self.name} is {number(self.estimate)}, {beside} ({self._between}).{doubt}"
+        than = f"behavior's {self.amount(self.behavior)}"
+        far = apart(abs(self.difference), share=self.share)
+        beside = (
+            f"the same as {than}" if number(self.difference) == "0" else f"{far} {_way(self.difference)} than {than}"
+        )
+        found = f"{self.name} is {self.amount(self.estimate)}, {beside}"
+        if not self.believed:
+            return f"{found}. A check failed, so nothing of this is shown."
+        return f"{found} ({self.between})."
+
+    def amount(self, value: float) -> str:
+        """Return one of its values with its unit."""
+        return amount(value, share=self.share)
 
     @property
-    def _between(self) -> str:
+    def by(self) -> str:
+        """By how much it is shown to differ: "by 0.01 to 0.06"; empty where no interval could be had."""
+        if not (math.isfinite(self.low) and math.isfinite(self.high)):
+            return ""
+        near, far = sorted(map(abs, (self.low, self.high)))
+        return f"by {span_in_words(near, far, share=self.share)}"
+
+    @property
+    def between(self) -> str:
+        """The interval of the difference."""
         if not (math.isfinite(self.low) and math.isfinite(self.high)):
             return "no interval could be had"
         if self.low < 0 < self.high:
-            return f"between {number(-self.low)} less and {number(self.high)} more"
+            less, more = (apart(end, share=self.share) for end in (-self.low, self.high))
+            return f"between {less} less and {more} more"
         near, far = sorted(map(abs, (self.low, self.high)))
-        return f"between {number(near)} and {number(far)} {_way(self.low + self.high)}"
+        return f"between {span_in_words(near, far, share=self.share, joined='and')} {_way(self.low + self.high)}"
 
 
 def improvement_of(certificate: Certificate | None, name: str, direction: Direction) -> Improvement | None:
@@ -62,17 +82,22 @@ def improvement_of(certificate: Certificate | None, name: str, direction: Direct
         return None
     sign = direction.sign
     low, high = sorted((sign * judged.lower, sign * judged.upper))
+    estimate, behavior = (
+        within(value, judged.range, judged.standard_error) for value in (judged.estimate, judged.behavior)
+    )
+    believed = certificate.believed and estimate is not None
     return Improvement(
         name=name,
-        verdict=judged.verdict,
+        verdict=judged.verdict if believed else "not shown better",
         wanted="raise" if direction is Direction.MAXIMISE else "lower",
-        estimate=sign * judged.estimate + 0.0,
-        behavior=sign * judged.behavior + 0.0,
+        estimate=math.nan if estimate is None else sign * estimate + 0.0,
+        behavior=math.nan if behavior is None else sign * behavior + 0.0,
         difference=sign * judged.difference + 0.0,
         low=low,
         high=high,
         confidence=1 - certificate.alpha,
-        believed=all(check.ok for check in certificate.checks),
+        believed=believed,
+        share=judged.yes_or_no,
     )
 
 

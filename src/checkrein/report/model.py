@@ -28,6 +28,14 @@ class Estimate(Model):
     standard_error: float | None = None  # of the held-out value, where it is a plain mean
 
 
+class Change(Model):
+    """How far a value is from behavior's, with the ends of its interval where there is one."""
+
+    difference: float
+    low: float | None = None
+    high: float | None = None
+
+
 class CostRow(Model):
     """The objective, or a constraint against its limit, for every policy compared."""
 
@@ -38,6 +46,10 @@ class CostRow(Model):
     limit: float | None
     limit_source: str | None  # how the limit was given, where it was not a plain number: "75% of behavior"
     unit: str  # of every number in the row, in words
+    share: bool = False  # whether the values are shares of episodes: each has it or has it not
+    events: int | None = None  # episodes that have any of it, of those that value behavior; None: not counted
+    of_episodes: int | None = None  # how many these are
+    change: Change | None = None  # from behavior to the learned policy; None: one of the two is not known
     price: float | None  # of a constraint: what one unit more of its limit would save of the objective
     price_range: tuple[float, float] | None = None  # where it is not one number
     price_note: str = ""  # and why
@@ -89,6 +101,29 @@ class StateDifference(Model):
     learned: list[float]
 
 
+class Review(Model):
+    """A decision that an expert would question."""
+
+    place: str  # a state, or what leads to a leaf of the tree
+    visits: float
+    learned: str  # what the policy mostly does there
+    learned_share: float
+    behavior: str  # what behavior mostly did
+    behavior_share: float
+    done_before: float  # share of visits on which behavior did what the policy mostly does
+    followed: float | None  # mean sum of the objective from there on, as logged
+    why: list[str]
+
+
+class Group(Model):
+    """Episodes that begin alike, and what changes for them."""
+
+    column: str
+    level: str
+    episodes: int
+    changes: dict[str, Change]  # by cost
+
+
 class Differences(Model):
     """Where the policy differs from behavior, and what it does there."""
 
@@ -99,6 +134,9 @@ class Differences(Model):
     states: list[StateDifference]  # finite states, those that matter most first; empty for features
     tree: str | None  # a small surrogate tree of the learned policy, as text; None for finite states
     tree_fidelity: float | None  # share of decisions that the tree reproduces
+    sheet: list[StateDifference] = []  # the states, or leaves of the tree, that are visited most, in that order
+    sheet_covers: float | None = None  # their share of all visits
+    review: list[Review] = []
 
 
 class Aimed(Model):
@@ -182,6 +220,8 @@ class Summary(Model):
     learning_episodes: int
     held_out_episodes: int
     repeat: Repeat
+    groups: list[Group] = []
+    doubts: list[str] = []  # what to know before the verdict is trusted
     trade_offs: list[TradeOffRow] = []  # one for each constraint
     aimed: Aimed | None = None  # None: at the limits themselves
     reused: Reused | None = None  # None: every policy was found in this run

@@ -7,11 +7,16 @@ import numpy as np
 
 from checkrein.base.arrays import FloatArray
 from checkrein.certification.certificate import Certificate
+from checkrein.data.dataset import Dataset
 from checkrein.logs.card import DataCard
 from checkrein.policies import MixturePolicy
 from checkrein.problem import Problem, Values
 from checkrein.problem.goals import Goal
+from checkrein.problem.outcomes import Outcome, outcomes_of, within
+from checkrein.report.changes import changes_of, with_changes
 from checkrein.report.differences import differences_of
+from checkrein.report.doubts import doubts_of
+from checkrein.report.groups import groups_of
 from checkrein.report.model import (
     BEHAVIOR,
     CERTIFIED,
@@ -27,8 +32,8 @@ from checkrein.report.model import (
     Repeat,
     Summary,
 )
+from checkrein.report.outcomes import as_outcome, possible, range_of
 from checkrein.report.verdict import EXPLORING, caveat, sequence_verdict
-from checkrein.report.words import goal_in_words, unit_in_words
 from checkrein.selection.exploring import Explored
 from checkrein.selection.fixed_sequence import Candidate as Tried
 from checkrein.selection.fixed_sequence import CertifiedPolicy
@@ -48,6 +53,7 @@ class Told(TypedDict):
     card: DataCard
     repeat: Repeat
     folds: int
+    log: Dataset  # as it was read
 
 
 def sequence_summary(
@@ -66,11 +72,16 @@ def sequence_summary(
     """
     goals = told["goals"]
     shown = found.passed or next(iter(found.candidates[-1:]), None)
-    learned = None if shown is None else _judged(goals, shown)
+    objective = outcomes_of(problem)[0]
+    learned = None if shown is None else _judged(goals, shown, objective)
     rows = _rows(problem, told, learned, _logged(goals, behavior, errors, certificate))
+    judged, sure = found.episodes, certificate.believed
+    rows = with_changes(
+        rows, certificate, None if judged is None else changes_of(goals, judged.differences(certificate.alpha))
+    )
     status = CERTIFIED if found.passed else INFEASIBLE if found.infeasible else KEEP_BEHAVIOR
     level, sentence = sequence_verdict(status, rows, certificate if shown is not None else None)
-    candidates = [_candidate(goals, one, deployed=one is found.passed) for one in found.candidates]
+    candidates = [_candidate(goals, one, objective, deployed=one is found.passed) for one in found.candidates]
     return _summary(
         problem,
         None if shown is None else shown.policy,
@@ -83,6 +94,7 @@ def sequence_summary(
         explanation=f"{found.explanation[:1].upper()}{found.explanation[1:]}.",
         caveat=caveat(certificate, cross_fitted=True),
         certificate=certificate,
+        groups=groups_of(told["log"], goals, judged, certificate.alpha) if sure and judged is not None else [],
     )
 
 
@@ -93,7 +105,7 @@ def explored_summary(
     goals = told["goals"]
     last = found[-1] if found else None
     learned = None if last is None else _in_user_signs(goals, last.values, last.errors, learning=True)
-    rows = _rows(problem, told, learned, _logged(goals, behavior, errors, None))
+    rows = with_changes(_rows(problem, told, learned, _logged(goals, behavior, errors, None)), None)
     status = EXPLORED if found else INFEASIBLE
     level, sentence = sequence_verdict(status, rows, None)
     return _summary(
@@ -119,10 +131,12 @@ def _summary(
     told: Told,
     **said: object,
 ) -> Summary:
+    sign = told["goals"][0].direction.sign
     members = [] if policy is None else [Member(weight=float(w), values={}) for w in policy.weights]
     return Summary.model_validate(
         {
             "title": told["title"],
+            "doubts": doubts_of(rows),
             "costs": rows,
             "policies": [name for name in (LEARNED, BEHAVIOR) if name in rows[0].values],
             "gap": None,
@@ -130,7 +144,7 @@ def _summary(
             "trace": None,
             "members": members,
             "weighting": WEIGHTING,
-            "differences": None if policy is None else differences_of(problem.dataset, policy),
+            "differences": None if policy is None else differences_of(problem, policy, sign=sign),
             "card": told["card"],
             "learning_episodes": problem.dataset.first_rows().size,
             "held_out_episodes": 0,
@@ -150,20 +164,21 @@ def _rows(
             name=goal.name,
             role="objective" if place == 0 else "constraint",
             direction=goal.direction,
-            goal=goal_in_words(goal),
             limit=goal.limit,
             limit_source=goal.limit_source,
-            unit=unit_in_words(goal.unit, problem.discount),
+            **as_outcome(goal, problem.discount, outcome),
             price=None,
-            values={name: values[place] for name, values in by_policy.items() if values is not None},
+            values={
+                name: possible(values[place], goal, outcome) for name, values in by_policy.items() if values is not None
+            },
         )
-        for place, goal in enumerate(told["goals"])
+        for place, (goal, outcome) in enumerate(zip(told["goals"], outcomes_of(problem), strict=True))
     ]
 
 
-def _judged(goals: Sequence[Goal], shown: Tried) -> list[Estimate]:
+def _judged(goals: Sequence[Goal], shown: Tried, outcome: Outcome) -> list[Estimate]:
     """Return what the folds' episodes say of a candidate; of limits, the certificate has the user's signs."""
-    objective = Estimate(learning=None, held_out=_signed(goals[0], shown.objective))
+    objective = Estimate(learning=None, held_out=_objective(goals[0], shown, outcome))
     return [
         objective,
         *(
@@ -202,14 +217,25 @@ def _signed(goal: Goal, value: float) -> float:
     return float(goal.direction.sign * value) + 0.0
 
 
-def _candidate(goals: Sequence[Goal], one: Tried, *, deployed: bool) -> Candidate:
-    judged = {c.name: c for c in one.certificate.constraints}
+def _objective(goal: Goal, one: Tried, outcome: Outcome) -> float | None:
+    """Return the objective in the user's sign; None where it lies beyond what can be."""
+    judged = one.certificate.objective
+    error = 0.0 if judged is None else judged.standard_error
+    return within(_signed(goal, one.objective), range_of(goal, outcome), error)
+
+
+def _candidate(goals: Sequence[Goal], one: Tried, objective: Outcome, *, deployed: bool) -> Candidate:
+    """Return a candidate as it may be shown: no bound where a check failed, no value that cannot be."""
+    shown = one.certificate.as_shown
+    judged = {c.name: c for c in shown.constraints}
     values = {name: c.estimate for name, c in judged.items() if c.estimate is not None}
+    value = _objective(goals[0], one, objective)
+    values |= {} if value is None else {goals[0].name: value}
     return Candidate(
         rule=one.rule,
         distance=one.distance,
         margin=one.margin,
-        values={goals[0].name: _signed(goals[0], one.objective)} | values,
+        values=values,
         bounds={name: c.bound for name, c in judged.items()},
         verdict=one.certificate.verdict,
         improvement=one.improvement,

@@ -16,7 +16,10 @@ from checkrein.game.solution import Solution
 from checkrein.logs.card import DataCard
 from checkrein.problem import Problem, Question, Values
 from checkrein.problem.goals import Goal
+from checkrein.problem.outcomes import Outcome, outcomes_of
+from checkrein.report.changes import with_changes
 from checkrein.report.differences import differences_of
+from checkrein.report.doubts import doubts_of
 from checkrein.report.model import (
     BEHAVIOR,
     LEARNED,
@@ -35,8 +38,8 @@ from checkrein.report.model import (
     Trace,
     TradeOffRow,
 )
+from checkrein.report.outcomes import as_outcome, possible
 from checkrein.report.verdict import caveat, verdict
-from checkrein.report.words import goal_in_words, unit_in_words
 from checkrein.selection.margins import MarginChoice
 
 __all__ = [
@@ -77,7 +80,7 @@ def summary(
     goals: Sequence[Goal],
     judged: Mapping[str, Judged],
     card: DataCard,
-    held_out_episodes: int,
+    held_out: Problem | None,
     repeat: Repeat,
     margins: MarginChoice | None = None,
     certificate: Certificate | None = None,
@@ -85,7 +88,7 @@ def summary(
     singles: Singles | None = None,
     reused: Reused | None = None,
 ) -> Summary:
-    """Collect everything a report says; goals: the objective's first."""
+    """Collect everything a report says; goals: the objective's first; held_out: the part that judges."""
     return summary_of(
         problem,
         solution,
@@ -94,14 +97,15 @@ def summary(
         judged=judged,
         card=card,
         learning_episodes=problem.dataset.first_rows().size,
-        held_out_episodes=held_out_episodes,
+        held_out_episodes=0 if held_out is None else held_out.dataset.first_rows().size,
         repeat=repeat,
         margins=margins,
         certificate=certificate,
         sensitivity=sensitivity,
         reused=reused,
         singles=singles,
-        differences=differences_of(problem.dataset, solution.policy),
+        differences=differences_of(problem, solution.policy, sign=goals[0].direction.sign),
+        outcomes=() if problem.dataset.episodes is None else outcomes_of(problem if held_out is None else held_out),
     )
 
 
@@ -122,9 +126,15 @@ def summary_of(
     differences: Differences | None,
     sensitivity: Sensitivity | None = None,
     singles: Singles | None = None,
+    outcomes: Sequence[Outcome] = (),
 ) -> Summary:
-    """Collect everything a report says that no log is needed for."""
-    rows = [_cost_row(index, goal, problem, card.discount, solution, judged) for index, goal in enumerate(goals)]
+    """Collect everything a report says that no log is needed for; outcomes: empty where none was read."""
+    told: list[Outcome | None] = list(outcomes) or [None] * len(goals)
+    rows = [
+        _cost_row(index, goal, problem, card.discount, solution, judged, outcome)
+        for index, (goal, outcome) in enumerate(zip(goals, told, strict=True))
+    ]
+    rows = with_changes(rows, certificate)
     level, sentence = verdict(solution.status, rows, certificate)
     return Summary(
         title=title,
@@ -133,6 +143,7 @@ def summary_of(
         level=level,
         explanation=solution.explanation + _aside(margins, reused, len(solution.rounds)),
         caveat=caveat(certificate),
+        doubts=doubts_of(rows),
         costs=rows,
         policies=list(judged),
         gap=solution.gap,
@@ -191,19 +202,24 @@ def _aimed(margins: MarginChoice, *, finite: bool) -> Aimed:
 
 
 def _cost_row(
-    index: int, goal: Goal, problem: Question, discount: float, solution: Solution, judged: Mapping[str, Judged]
+    index: int,
+    goal: Goal,
+    problem: Question,
+    discount: float,
+    solution: Solution,
+    judged: Mapping[str, Judged],
+    outcome: Outcome | None,
 ) -> CostRow:
-    estimates = {name: _estimate(index, goal, one) for name, one in judged.items()}
+    estimates = {name: possible(_estimate(index, goal, one), goal, outcome) for name, one in judged.items()}
     name = None if index == 0 else problem.constraints[index - 1].name
     note = solution.price_notes.get(name or "", "")
     return CostRow(
         name=goal.name,
         role="objective" if index == 0 else "constraint",
         direction=goal.direction,
-        goal=goal_in_words(goal),
         limit=goal.limit,
         limit_source=goal.limit_source,
-        unit=unit_in_words(goal.unit, discount),
+        **as_outcome(goal, discount, outcome),
         price=None if name is None else solution.multipliers[name],
         price_range=solution.price_ranges[name] if name is not None and note else None,
         price_note=note,

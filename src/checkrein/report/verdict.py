@@ -10,7 +10,7 @@ from checkrein.game.solution import Status
 from checkrein.problem.goals import Direction
 from checkrein.report.improvement import Improvement, improvement_of
 from checkrein.report.model import BEHAVIOR, CERTIFIED, EXPLORED, INFEASIBLE, LEARNED, CostRow, Estimate
-from checkrein.report.words import is_floor, number, percentage
+from checkrein.report.words import amount, is_floor, listed, number, percentage
 
 Level = Literal["good", "caution", "bad"]
 CAVEAT = (
@@ -44,7 +44,7 @@ def verdict(status: Status, rows: Sequence[CostRow], certificate: Certificate | 
     if status is Status.NOT_FINITE:
         return "bad", "The run broke down before it found a policy to speak of."
     if certificate is not None:
-        return _certified(status, rows[0], certificate)
+        return _certified(status, rows, certificate)
     return _estimated(status, rows)
 
 
@@ -53,13 +53,13 @@ def sequence_verdict(status: str, rows: Sequence[CostRow], certificate: Certific
     if status == INFEASIBLE:
         return "bad", "Behavior should go on: no policy that the log supports keeps all the limits together."
     if status == EXPLORED:
-        change = _change(rows[0], "in going to the limits")
+        change = _change(rows)
         return "caution", f"Explored, not judged: by the episodes that it learned from, the learned policy {change}."
     if certificate is None:
         return "caution", "Behavior should go on: no policy could be tried."
     if status == CERTIFIED:
-        return _certified(Status.CONVERGED, rows[0], certificate, "episodes")
-    level, refused = _certified(Status.CONVERGED, rows[0], certificate, "episodes", who="The policy that was refused")
+        return _certified(Status.CONVERGED, rows, certificate, "episodes")
+    level, refused = _certified(Status.CONVERGED, rows, certificate, "episodes", who="The policy that was refused")
     return "caution" if level == "good" else level, f"Behavior should go on. {refused}"
 
 
@@ -90,35 +90,41 @@ def _look(certificate: Certificate, permitted: str, episodes: str) -> str:
 
 def _certified(
     status: Status,
-    objective: CostRow,
+    rows: Sequence[CostRow],
     certificate: Certificate,
     judges: str = "held-out episodes",
     who: str = "The learned policy",
 ) -> tuple[Level, str]:
-    """Speak of an improvement only where it was shown."""
-    improvement = improvement_of(certificate, objective.name, objective.direction)
+    """Say what was shown of the objective and of each limit: good if all of it is, bad if something is worse."""
+    improvement = improvement_of(certificate, rows[0].name, rows[0].direction)
     clusters = "" if certificate.clusters is None else f" of {certificate.clusters:,} clusters"
     episodes = f"{certificate.episodes:,} {judges}{clusters}"
     confidence = f"at {percentage(certificate.confidence)} confidence"
-    judged = certificate.constraints
-    named = [c.name for c in judged if c.verdict == certificate.verdict] or [c.name for c in judged]
-    limits = f"{'limit' if len(named) == 1 else 'limits'} on {_list(named)}"
-    shown = improvement is None or improvement.verdict == "better"
-    change = _change(objective) if improvement is None else _judged_change(improvement)
-    then = "but" if shown else "and"
+    broken, unknown, kept = (_limits_on(certificate, verdict) for verdict in ("fail", "inconclusive", "pass"))
+    change = _unjudged(rows[0]) if improvement is None else _judged_change(improvement)
+    better = improvement is not None and improvement.verdict == "better"
+    worse = improvement is not None and improvement.verdict == "worse"
+    then = "but" if better else "and"
     if certificate.verdict == "fail":
-        return "bad", f"{who} {change}, {then} breaks the {limits}: shown on {episodes} {confidence}."
+        besides = "".join(
+            (f", while it keeps the {kept}" if kept else "", f", and the {unknown} is open" if unknown else "")
+        )
+        return "bad", f"{who} {change}, {then} breaks the {broken}{besides}: shown on {episodes} {confidence}."
     if certificate.verdict == "inconclusive":
-        kept = f"whether it keeps the {limits} could not be shown on the {episodes}"
-        return "caution", f"{who} {change}, {then} {kept}."
-    better = "" if status is Status.CONVERGED else " A better one may exist."
-    if not shown:
-        kept = f"keeps every limit, certified on {episodes} {confidence}"
-        return "caution", f"{who} {kept}, but {change}.{better}"
-    certified = f"certified on {episodes} {confidence}"
-    if improvement is not None:
-        certified = f"both certified on {episodes}, each {confidence}"
-    return "good", f"{who} {change} and keeps every limit: {certified}.{better}"
+        besides = f"; it keeps the {kept}" if kept else ""
+        open_question = f"whether it keeps the {unknown} could not be shown on the {episodes}{besides}"
+        return "bad" if worse else "caution", f"{who} {change}, {then} {open_question}."
+    more = "" if status is Status.CONVERGED else " A better one may exist."
+    if not better:
+        shown = f"{who} keeps the {kept}, certified on {episodes} {confidence}"
+        return "bad" if worse else "caution", f"{shown}, but {change}.{more}"
+    return "good", f"{who} {change} and keeps the {kept}: both certified on {episodes}, each {confidence}.{more}"
+
+
+def _limits_on(certificate: Certificate, verdict: Verdict) -> str:
+    """Name the limits with a verdict: "limits on vaso and fluids"; empty where there is none."""
+    names = [c.name for c in certificate.constraints if c.verdict == verdict]
+    return f"{'limit' if len(names) == 1 else 'limits'} on {listed(names)}" if names else ""
 
 
 def _estimated(status: Status, rows: Sequence[CostRow]) -> tuple[Level, str]:
@@ -127,31 +133,52 @@ def _estimated(status: Status, rows: Sequence[CostRow]) -> tuple[Level, str]:
         "on the held-out episodes" if objective.values[LEARNED].held_out is not None else "on the log it learned from"
     )
     broken = [row.name for row in constraints if not _kept(row)]
-    change = _change(objective)
+    change = _change(rows)
     if broken:
-        return "caution", f"The learned policy {change}, but {judged} it exceeds the limit on {_list(broken)}."
+        return "caution", f"The learned policy {change}, but {judged} it exceeds the limit on {listed(broken)}."
     kept = "keeps every limit" if constraints else "has no limits to keep"
     if status is not Status.CONVERGED:
         return "caution", f"The learned policy {change} and {kept} {judged}, but a better one may exist."
     return "caution", f"The learned policy {change} and {kept}, {judged}."  # nothing was shown
 
 
-def _change(objective: CostRow, otherwise: str = "as the price of the limits") -> str:
+def _change(rows: Sequence[CostRow]) -> str:
+    """Say how the estimates of the objective differ: worse is the price of the limits only where they have one."""
+    objective = rows[0]
     before, after = (_judge(objective.values[name]) for name in (BEHAVIOR, LEARNED))
-    numbers = f"{objective.name} from {number(before)} to {number(after)}"
+    numbers = f"{objective.name} {_from_to(objective, before, after)}"
     better = after > before if objective.direction is Direction.MAXIMISE else after < before
-    return f"{'raises' if after > before else 'lowers'} {numbers}" if better else f"moves {numbers} {otherwise}"
+    if better:
+        return f"{'raises' if after > before else 'lowers'} {numbers}"
+    priced = any(row.price is not None and row.price > 0 and number(row.price) != "0" for row in rows[1:])
+    return f"moves {numbers}" + (" as the price of the limits" if priced else "")
+
+
+def _unjudged(objective: CostRow) -> str:
+    """Say what is estimated of an objective that no certificate judged."""
+    before, after = (_judge(objective.values[name]) for name in (BEHAVIOR, LEARNED))
+    wanted = "raises" if objective.direction is Direction.MAXIMISE else "lowers"
+    estimated = _from_to(objective, before, after)
+    return f"whether it {wanted} {objective.name} was not judged (by the estimates, {estimated})"
+
+
+def _from_to(row: CostRow, before: float, after: float) -> str:
+    words = f"from {amount(before, share=row.share)} to {amount(after, share=row.share)}"
+    return f"{words} of episodes" if row.share else words
 
 
 def _judged_change(improvement: Improvement) -> str:
-    """Say what was shown of the objective, by the certificate's own numbers."""
+    """Say what was shown of the objective, by the certificate's own numbers, with its interval."""
     name, verb = improvement.name, improvement.wanted
-    before, after = number(improvement.behavior), number(improvement.estimate)
+    before, after = improvement.amount(improvement.behavior), improvement.amount(improvement.estimate)
+    of = " of episodes" if improvement.share else ""
     if improvement.verdict == "not shown better":
-        return f"is not shown to {verb} {name} (estimated at {after}, behavior's at {before})"
+        between = f": {improvement.between}" if improvement.believed and improvement.by else ""
+        return f"is not shown to {verb} {name} (estimated at {after}{of}, behavior's at {before}{between})"
     if improvement.verdict == "worse":
         verb = "raise" if verb == "lower" else "lower"
-    return f"{verb}s {name} from {before} to {after}"
+    by = f" ({improvement.by})" if improvement.by else ""
+    return f"{verb}s {name} from {before} to {after}{of}{by}"
 
 
 def _kept(row: CostRow) -> bool:
@@ -164,7 +191,3 @@ def _kept(row: CostRow) -> bool:
 def _judge(estimate: Estimate) -> float:
     value = estimate.held_out if estimate.held_out is not None else estimate.learning
     return float("nan") if value is None else value
-
-
-def _list(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]

@@ -1,6 +1,7 @@
 """Numbers, goals and units as a reader wants them, and which values break their limit."""
 
 import math
+from collections.abc import Sequence
 
 from checkrein.certification.certificate import Verdict
 from checkrein.certification.survival import LARGEST, Survival
@@ -11,6 +12,7 @@ NONE = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
 TIMES = "\N{MULTIPLICATION SIGN}"
 SIGNS: dict[Verdict, str] = {"pass": "✓", "fail": "✕", "inconclusive": "?"}
+SHARE = "share of episodes"  # the unit of what an episode has or has not
 ROUNDING = 1e-12  # a smaller number is what sums leave of 0
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -42,18 +44,48 @@ def percentage(share: float) -> str:
     return f"{number(100 * share)}%"
 
 
+def amount(value: float | None, *, share: bool = False) -> str:
+    """Return a value as people say it: a share of episodes in per cent, to three digits."""
+    if not share or value is None or not math.isfinite(value):
+        return number(value)
+    return f"{number(float(f'{100 * value:.3g}'))}%"
+
+
+def apart(difference: float | None, *, share: bool = False) -> str:
+    """Return a difference of two such values: of shares in percentage points."""
+    if not share or difference is None or not math.isfinite(difference):
+        return number(difference)
+    points = number(float(f"{100 * difference:.3g}"))
+    return f"{points} point" if points == "1" else f"{points} points"
+
+
+def span_in_words(low: float, high: float, *, share: bool = False, joined: str = "to") -> str:
+    """Return an interval of differences, its unit said once."""
+    scaled = float(f"{100 * low:.3g}") if share else low
+    return f"{number(scaled)} {joined} {apart(high, share=share)}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a sentence lists them."""
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
+
+
 def sentence(text: str) -> str:
     """Return the same text with a capital at its start."""
     return text[:1].upper() + text[1:]
 
 
-def goal_in_words(goal: Goal) -> str:
-    """Return what is wanted of a cost: "minimise", "at most 1.5"."""
-    return str(goal.direction) if goal.limit is None else f"{goal.direction} {goal.limit:.4g}"
+def goal_in_words(goal: Goal, *, share: bool = False) -> str:
+    """Return what is wanted of a cost: "minimise", "at most 1.5", "at most 2%"."""
+    if goal.limit is None:
+        return str(goal.direction)
+    return f"{goal.direction} {amount(goal.limit, share=True) if share else f'{goal.limit:.4g}'}"
 
 
-def unit_in_words(unit: Unit, discount: float) -> str:
-    """Return what a value is of."""
+def unit_in_words(unit: Unit, discount: float, *, share: bool = False) -> str:
+    """Return what a value is of; share: whether every episode has it or has it not."""
+    if share and unit is Unit.SUM:
+        return SHARE
     if unit is Unit.PER_STEP:
         return f"average per step, discounted by {discount}"
     return "expected sum per episode" if discount == 1 else f"expected sum, discounted by {discount}"

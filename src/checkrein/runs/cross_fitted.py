@@ -171,6 +171,7 @@ def _told(prepared: Prepared, command: str, trouble: list[str]) -> Told:
         card=prepared.card.model_copy(update={"warnings": warnings}),
         repeat=repeat_of(prepared.file, prepared.text, command, prepared.dataset.fingerprint),
         folds=prepared.file.learn.folds,
+        log=prepared.dataset,
     )
 
 

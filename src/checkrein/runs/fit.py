@@ -86,7 +86,7 @@ def fit(
         goals=prepared.goals,
         judged=judged,
         card=prepared.card.model_copy(update={"warnings": [*prepared.card.warnings, *dict.fromkeys(trouble)]}),
-        held_out_episodes=0 if prepared.held_out is None else prepared.held_out.dataset.first_rows().size,
+        held_out=prepared.held_out,
         repeat=repeat_of(file, prepared.text, command, prepared.dataset.fingerprint),
         margins=margins,
         certificate=certificate,

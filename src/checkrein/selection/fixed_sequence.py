@@ -8,7 +8,7 @@ policy costs no confidence then, and no room under the limits has to be guessed 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from typing import Literal, cast
@@ -27,6 +27,7 @@ from checkrein.protocols import Policy
 from checkrein.selection.feature_learning import FeatureFold
 from checkrein.selection.feature_path import outward
 from checkrein.selection.folds import FOLDS, parts_of, require_folds
+from checkrein.selection.judged_episodes import JudgedEpisodes
 from checkrein.selection.judging import Level, Scores, breaks_a_limit, needed_by_behavior, objectives_of
 from checkrein.selection.learning import Aim, Fold, Learn, TabularLearning
 
@@ -76,6 +77,7 @@ class CertifiedPolicy:
     explanation: str  # how far it went, and why no farther
     passed: Candidate | None = None  # what is deployed: of those that passed, the one with the best objective
     infeasible: bool = False  # whether nothing was tried because no policy meets the limits
+    episodes: JudgedEpisodes | None = field(default=None, repr=False)  # what they say of that, or of the last
 
     def __repr__(self) -> str:
         found = "none: behavior should go on" if self.passed is None else repr(self.passed)
@@ -163,7 +165,7 @@ def learn_certified(
             candidates[place] = replace(candidates[place], certificate=certificate)
     if not candidates and problem.dataset.n_states is None:
         return CertifiedPolicy((), _nothing_tried(needed_by_behavior(problem, parts, level)))
-    return _chosen(candidates, improvement, lawful=not breaks_a_limit(problem, parts, level))
+    return _with_episodes(_chosen(candidates, improvement, lawful=not breaks_a_limit(problem, parts, level)), scored)
 
 
 def unlearned_folds(
@@ -283,6 +285,14 @@ def _chosen(candidates: Sequence[Candidate], asked: Asked, *, lawful: bool) -> C
         words += "; none is shown better than behavior, which "
         words += "may keep the limits as well" if lawful else "breaks a limit itself"
     return CertifiedPolicy(tuple(candidates), words, _best(chosen))
+
+
+def _with_episodes(found: CertifiedPolicy, scored: Sequence[Scores]) -> CertifiedPolicy:
+    """Return it with what the episodes say of the candidate that is shown; scored: every candidate's, in order."""
+    if not scored:
+        return found
+    shown = next((place for place, one in enumerate(found.candidates) if one is found.passed), -1)
+    return replace(found, episodes=scored[shown].episodes)
 
 
 def _best(candidates: Sequence[Candidate]) -> Candidate | None:

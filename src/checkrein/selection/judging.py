@@ -1,9 +1,9 @@
 """Judging policies by folds: each by the episodes that it was not learned from, all together as one mixture."""
 
 import math
-from collections.abc import Sequence
-from functools import reduce
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -25,10 +25,12 @@ from checkrein.certification.objective import JudgedObjective, judge_objectives
 from checkrein.certification.rare import allow_for_missed
 from checkrein.evaluation.estimate import standard_errors
 from checkrein.evaluation.known_weights import known_propensities
+from checkrein.evaluation.one_step import ScoresFrom
 from checkrein.evaluation.scores import Exposure, JudgedScores
 from checkrein.policies import MixturePolicy, members_of
 from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
+from checkrein.selection.judged_episodes import JudgedEpisodes
 
 METHOD = "one-step"
 DECIDING = 10.0  # the effective sample size that a spread must rest on ...
@@ -70,6 +72,15 @@ class JudgedFold(Protocol):
         ...
 
 
+@runtime_checkable
+class FoldOfStates(Protocol):
+    """A part of finite states: it can value a policy from some of them on."""
+
+    def score_from(self, policy: Policy) -> ScoresFrom:
+        """Let its episodes judge a policy from some states on."""
+        ...
+
+
 class Scores(NamedTuple):
     """What all episodes say of policies, one for each fold, that were learned without them."""
 
@@ -82,6 +93,7 @@ class Scores(NamedTuple):
     unsupported: float
     max_density_ratio: float
     known_weights: FloatArray | None  # (u,) of single decisions whose propensities were logged
+    episodes: JudgedEpisodes  # the same, before clusters are put together
 
     @classmethod
     def of(cls, parts: Sequence[JudgedFold], policies: Sequence[Policy]) -> "Scores":
@@ -91,17 +103,26 @@ class Scores(NamedTuple):
         shares = np.array([episodes.weights.sum() for episodes in judging])
         shares = shares / shares.sum()
         weights, behavior = _behavior(parts)
+        by_episode = np.concatenate([one.scores for one in scored])
+        by_unit = (
+            by_episode
+            if all(log.problem.dataset.clusters is None for log in judging)
+            else np.concatenate([log.unit_means(one.scores) for log, one in zip(judging, scored, strict=True)])
+        )
         exposures = [one.exposure.times(share) for share, one in zip(shares.tolist(), scored, strict=True)]
         return cls(
             _mixed(policies, shares),
             weights,
-            np.concatenate([log.unit_means(one.scores) for log, one in zip(judging, scored, strict=True)]),
+            by_unit,
             behavior,
             _remembered(parts),
             reduce(lambda one, other: one + other, exposures),
             float(shares @ [one.unsupported for one in scored]),
             max(one.max_density_ratio for one in scored),
             _known_weights(judging, scored),
+            JudgedEpisodes(
+                judging, by_episode, [part.behavior_scores for part in parts], _from_states(parts, policies)
+            ),
         )
 
     @property
@@ -146,6 +167,18 @@ class Scores(NamedTuple):
             look=level.look,
             seed=level.seed,
         )
+
+
+def _from_states(parts: Sequence[JudgedFold], policies: Sequence[Policy]) -> Callable[[], Sequence[ScoresFrom]] | None:
+    """Return how folds value their policies from some states on, where they can; nothing is computed yet."""
+    able = [part for part in parts if isinstance(part, FoldOfStates)]
+    if len(able) < len(parts):
+        return None
+    return partial(_scores_from, able, policies)
+
+
+def _scores_from(parts: Sequence[FoldOfStates], policies: Sequence[Policy]) -> list[ScoresFrom]:
+    return [part.score_from(one) for part, one in zip(parts, policies, strict=True)]
 
 
 def objectives_of(problem: Problem, scored: Sequence[Scores], level: Level) -> list[JudgedObjective]:

@@ -17,7 +17,7 @@ from checkrein.best_response import FQI
 from checkrein.costs import KLDivergence
 from checkrein.evaluation import FQE
 from checkrein.evaluation.estimate import standard_errors
-from checkrein.evaluation.one_step import TabularNuisances
+from checkrein.evaluation.one_step import ScoresFrom, TabularNuisances
 from checkrein.evaluation.scores import JudgedScores, PairVisits
 from checkrein.evaluation.shrinkage import Shrinkage
 from checkrein.functions import Tabular
@@ -157,6 +157,10 @@ class Fold:
             found.max_density_ratio,
             found.known_weights,
         )
+
+    def score_from(self, policy: Policy) -> ScoresFrom:
+        """Let them judge it from some states on."""
+        return self.tables.scores_from(self.others, policy)
 
     def _solve(self, margins: FloatArray, divergence: float) -> Solution | None:
         """Learn with margins (m,) under the limits; None where these cannot be met."""

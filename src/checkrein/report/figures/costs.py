@@ -14,7 +14,7 @@ from checkrein.report.figures.figure import (
     text,
 )
 from checkrein.report.model import CostRow, Estimate, Summary
-from checkrein.report.words import is_floor, number, sentence
+from checkrein.report.words import amount, is_floor, sentence
 
 _POLICIES = ("learned", "behavior", "unconstrained", "single")
 _APART = 0.15  # learning and held-out estimates of a policy stand this far above and below its line
@@ -38,7 +38,8 @@ def _figure(name: str, row: CostRow, policies: list[str]) -> Figure:
     low, high = _range(row, estimates)
     limit = _limit(row, low, high)
     data = [_learning(row, shown, estimates, colours), _held_out(row, shown, estimates, colours)]
-    xaxis = axis(text(row.unit), range=[low, high], nticks=6)
+    ticks = {"tickformat": "~p"} if row.share else {}
+    xaxis = axis(text(row.unit), range=[low, high], nticks=6, **ticks)
     names = [sentence(policy) for policy in shown]
     top = 18 if limit else 0  # the limit's label
     return Figure(
@@ -59,14 +60,17 @@ def _learning(row: CostRow, shown: list[str], estimates: list[Estimate], colours
         "x": [finite(estimate.learning) for estimate in estimates],
         "y": [k - _APART for k in range(len(shown))],
         "marker": {"symbol": "circle-open", "size": 10, "color": colours, "line": {"width": 2, "color": colours}},
-        "customdata": [_hover(policy, number(e.learning), row) for policy, e in zip(shown, estimates, strict=True)],
+        "customdata": [
+            _hover(policy, amount(e.learning, share=row.share), row) for policy, e in zip(shown, estimates, strict=True)
+        ],
         "hovertemplate": "%{customdata[0]}<br>%{customdata[1]} %{customdata[2]}<extra>learning data</extra>",
     }
 
 
 def _held_out(row: CostRow, shown: list[str], estimates: list[Estimate], colours: list[str]) -> Spec:
     words = [
-        number(e.held_out) + (f" ± {number(e.standard_error)}" if e.standard_error is not None else "")
+        amount(e.held_out, share=row.share)
+        + (f" ± {amount(e.standard_error, share=row.share)}" if e.standard_error is not None else "")
         for e in estimates
     ]
     bars = [2 * (finite(e.standard_error) or 0.0) for e in estimates]

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from checkrein.problem.goals import Direction
 from checkrein.report.figures.figure import (
     DASHES,
     LEARNED_COLOR,
@@ -35,7 +36,7 @@ def trace_figures(summary: Summary) -> list[Figure]:
     ]
     return [
         _gap(trace),
-        _bounds(trace),
+        _bounds(trace, maximise=objective.direction is Direction.MAXIMISE),
         _multipliers(trace),
         _cost("trace-objective", trace, trace.objective, objective, objective.name),
         *constraints,
@@ -92,10 +93,11 @@ def _closed(trace: Trace, floor: float) -> list[Spec]:
     return [{**still, "x": rounds, "y": [floor] * len(rounds), "marker": marker}] if rounds else []
 
 
-def _bounds(trace: Trace) -> Figure:
-    """Draw the two bounds whose distance is the gap."""
-    lower = _line(trace, trace.lower, "lower bound", SERIES[1], line={"color": SERIES[1], "width": 2, "dash": "dash"})
-    upper = _line(trace, trace.upper, "upper bound", LEARNED_COLOR)
+def _bounds(trace: Trace, *, maximise: bool) -> Figure:
+    """Draw the two bounds whose distance is the gap; of what is maximised, no policy gets above the proven one."""
+    names = ("upper bound", "lower bound") if maximise else ("lower bound", "upper bound")
+    lower = _line(trace, trace.lower, names[0], SERIES[1], line={"color": SERIES[1], "width": 2, "dash": "dash"})
+    upper = _line(trace, trace.upper, names[1], LEARNED_COLOR)
     return Figure(
         name="trace-bounds",
         title="Bounds on the game's value",
