@@ -88,7 +88,7 @@ def test_exact_optima_do_not_depend_on_the_units_of_costs(factor):
 
 
 def test_worst_values_ignore_rows_that_do_not_count_and_survive_compression():
-    rows = {"states": [0, 0, 0], "actions": [0, 0, 0], "next_states": [0, 0, 0], "terminals": [1, 1, 1]}
+    rows = {"states": [0, 0, 0], "actions": [0, 0, 0], "next_states": [0, 0, 0], "terminals": [0, 1, 1]}
     log = Dataset.from_arrays(
         **rows, costs={"c": [1.0, 5.0, 1e6]}, weights=[1, 1, 0], episodes=[0, 0, 1], steps=[0, 1, 0]
     )

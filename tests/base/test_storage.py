@@ -174,3 +174,9 @@ def test_a_tree_that_is_too_deep_is_damaged(tmp_path):
     np.savez(tmp_path / "deep.npz", allow_pickle=False, **{"tree.json": tree})
     with pytest.raises(StorageError, match="is damaged"):
         load(tmp_path / "deep.npz")
+
+
+def test_a_folder_in_the_place_of_a_file_is_named(tmp_path):
+    (tmp_path / "report.html").mkdir()
+    with pytest.raises(StorageError, match=r"report.html cannot be written: it is a folder"):
+        write_atomically(tmp_path / "report.html", lambda file: file.write(b""))

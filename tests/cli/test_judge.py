@@ -296,6 +296,8 @@ def test_copies_are_left_out_before_a_log_is_split_and_the_report_says_so(ward, 
     (tmp_path / "icu.toml").write_text((ward / "icu.toml").read_text())
     done = checkrein_command("inspect", tmp_path / "icu.toml")
     assert "300 of 4,300 episodes are copies of others (episodes 500" in " ".join((done.out + done.err).split())
+    assert f"{len(table) + len(again):,}, " in done.out  # every row of the log, used or listed
+    assert f"{len(again):,}: a row of a copy of another episode" in " ".join(done.out.split())
     said, found = judged_on(ward, tmp_path / "there", pl.concat([table, again]))
     assert "learned from 2,000 of these 4,000 episodes" in said
     assert "Of this log, 300 of 4,300 episodes are copies of others" in said

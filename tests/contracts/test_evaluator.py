@@ -83,7 +83,10 @@ def check_a_mixture_follows_one_member_per_episode(case):
 
 
 def check_what_has_no_evidence_counts_at_its_worst(case):
-    """In the only logged state action 1 was never taken: it costs all that the range allows, and nothing follows."""
+    """In the only logged state action 1 was never taken: it costs the most that a step did, or all that the range allows.
+
+    Every episode is one decision, so nothing is feared to follow it.
+    """
     log = Dataset.from_arrays(
         states=np.zeros(20, dtype=int),
         actions=np.zeros(20, dtype=int),
@@ -97,8 +100,7 @@ def check_what_has_no_evidence_counts_at_its_worst(case):
     limit = AtMost("g", 1.0, range=(0, WORST))
     problem = Problem(log, objective="c", constraints=[limit], discount=0.5)
     policy = TabularPolicy(np.tile([0.7, 0.3], (STATES, 1)))
-    dearest = 1.5 / (1 - 0.5)
-    truth = np.array([0.7 * 1.0 + 0.3 * dearest, 0.7 * 3.0 + 0.3 * WORST])
+    truth = np.array([0.7 * 1.0 + 0.3 * 1.5, 0.7 * 3.0 + 0.3 * WORST])
     assert values_of(case.evaluator, problem, policy) == pytest.approx(truth, rel=max(0.1 * case.error, 1e-8))
 
 

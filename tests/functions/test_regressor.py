@@ -1,5 +1,8 @@
+import contextlib
+import io
 import json
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -137,6 +140,48 @@ def test_a_file_with_untrusted_types_is_not_opened(tmp_path):
     np.savez(tmp_path / "q.npz", **{"tree.json": np.array(tree)}, **arrays | {"array0": np.zeros(9, dtype=np.uint8)})
     with pytest.raises(StorageError, match="the models are damaged"):
         storage.load(tmp_path / "q.npz")
+
+
+def models_file(folder, written):
+    """A file of models as a stranger may write it."""
+    arrays = {"array0": np.frombuffer(written, dtype=np.uint8), "array1": np.zeros((2, 1))}
+    fields = {"models": {"array": "array0"}, "centre": {"array": "array1"}, "scale": {"array": "array1"}}
+    tree = json.dumps({"type": "RegressorQ", "fields": fields})
+    np.savez(folder / "q.npz", **{"tree.json": np.array(tree)}, **arrays)
+    return folder / "q.npz"
+
+
+def test_models_that_would_become_far_larger_are_not_opened(tmp_path):
+    pytest.importorskip("skops.io", reason="the extra skops is not installed")
+    bomb = io.BytesIO()
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("schema.json", b" " * 50_000_000)
+    with pytest.raises(StorageError, match="say that they are 50,000,000 when unpacked"):
+        storage.load(models_file(tmp_path, bomb.getvalue()))
+
+
+@pytest.mark.parametrize("content", [{"a": 1}, (), ((1,), (2,)), ((Ridge(),),), [Ridge()]], ids=repr)
+def test_what_is_no_model_is_not_taken_for_one(content, tmp_path):
+    skops = pytest.importorskip("skops.io", reason="the extra skops is not installed")
+    with pytest.raises(StorageError, match="the models are damaged"):
+        storage.load(models_file(tmp_path, skops.dumps(content)))
+
+
+def test_however_a_schema_is_damaged_there_is_one_message(tmp_path):
+    skops = pytest.importorskip("skops.io", reason="the extra skops is not installed")
+    rng = np.random.default_rng(0)
+    whole = zipfile.ZipFile(io.BytesIO(skops.dumps(((Ridge(),), (Ridge(),)))))
+    parts = {name: whole.read(name) for name in whole.namelist()}
+    for _ in range(60):
+        schema = bytearray(parts["schema.json"])
+        for place in rng.integers(len(schema), size=3):
+            schema[place] = rng.choice(list(b'{}[]":,0aN'))
+        damaged = io.BytesIO()
+        with zipfile.ZipFile(damaged, "w") as archive:
+            for name, content in (parts | {"schema.json": bytes(schema)}).items():
+                archive.writestr(name, content)
+        with contextlib.suppress(StorageError):
+            storage.load(models_file(tmp_path, damaged.getvalue()))
 
 
 def test_a_missing_extra_is_named(monkeypatch, tmp_path):

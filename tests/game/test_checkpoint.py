@@ -9,6 +9,7 @@ import pytest
 
 from checkrein import AtMost, CuttingPlane, load_policy, solve
 from checkrein.base.errors import CheckpointError
+from checkrein.game import checkpoint
 from problems import PLAYERS, binding_limits, exact_problem, random_mdp
 
 MDP = random_mdp(0, n_constraints=2, n_states=15)
@@ -150,3 +151,10 @@ def test_a_file_is_no_run_folder_and_a_run_that_fails_at_once_leaves_none(tmp_pa
     with pytest.raises(RuntimeError, match="no answer"):
         run(tmp_path / "none", best_response=broken)
     assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("name", ["settings.json", "rounds.jsonl"])
+def test_a_folder_in_the_place_of_a_file_is_named(name, tmp_path):
+    (tmp_path / name).mkdir()
+    with pytest.raises(CheckpointError, match=rf"{name} is damaged .*choose another folder"):
+        checkpoint.read_settings(tmp_path) if name == "settings.json" else checkpoint._records(tmp_path / name)

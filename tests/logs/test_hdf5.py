@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from checkrein.base.errors import CheckreinError, DataError, MissingExtraError
+from checkrein.logs import hdf5 as hdf5_module
 from checkrein.logs.hdf5 import episodes_and_steps, read_hdf5
 
 h5py = pytest.importorskip("h5py", reason="HDF5 logs need the extra: pip install 'checkrein[minari]'")
@@ -48,6 +49,60 @@ def d3rlpy_1(**changes):
     content = {key: values for key, values in FLAT.items() if key != "timeouts"}
     ends = np.array([0, 1, 0, 0, 1, 1], dtype=np.float32)
     return content | {"episode_terminals": ends, "discrete_action": True, "version": "1.0"} | changes
+
+
+def huge(file):
+    file.create_dataset("observations", shape=(10**11, 2), dtype="f4", chunks=(1000, 2))
+
+
+def elsewhere(file):
+    stored = [(file.filename + ".secret", 0, 24)]
+    file.create_dataset("observations", shape=(6,), dtype="f4", external=stored)
+
+
+def linked(file):
+    file["observations"] = h5py.ExternalLink("other.h5", "observations")
+
+
+def virtual(file):
+    layout = h5py.VirtualLayout((6,), "f4")
+    layout[:] = h5py.VirtualSource("other.h5", "observations", (6,))
+    file.create_virtual_dataset("observations", layout)
+
+
+STRANGE = {
+    huge: r"declares \(100000000000, 2\) of float32, but 0 bytes of it are in the file",
+    elsewhere: "takes its numbers from other files",
+    linked: "lies in another file",
+    virtual: "takes its numbers from other files",
+}
+
+
+@pytest.mark.parametrize("make", STRANGE, ids=lambda make: make.__name__)
+def test_a_file_from_a_stranger_holds_what_it_declares_and_opens_no_other(make, tmp_path):
+    path = hdf5(tmp_path, without(FLAT, "observations"))
+    path.with_name(path.name + ".secret").write_bytes(bytes(24))
+    with h5py.File(path, "a") as file:
+        make(file)
+    with pytest.raises(DataError, match=STRANGE[make]):
+        read_hdf5(path)
+
+
+def test_a_long_array_that_packs_well_is_read(tmp_path):
+    n = 1 << 25
+    path = hdf5(tmp_path, {})
+    with h5py.File(path, "a") as file:
+        file.create_dataset("terminals", data=np.zeros(n, bool), compression="gzip", chunks=(1 << 20,))
+    with pytest.raises(DataError, match="there is no 'observations'"):  # but not of the ends
+        read_hdf5(path)
+    with h5py.File(path) as file:
+        hdf5_module._require_own(file, "terminals")
+
+
+@pytest.mark.parametrize("count", [-3, 0])
+def test_no_episodes_are_none_to_learn_from(count, tmp_path):
+    with pytest.raises(DataError, match=f"num_episodes is {count}"):
+        read_hdf5(hdf5(tmp_path, d3rlpy_2(num_episodes=count)))
 
 
 def without(content, *keys):
@@ -212,3 +267,29 @@ def test_a_missing_extra_names_the_command(tmp_path, monkeypatch):
         read_hdf5(tmp_path / "log.hdf5")
     assert isinstance(caught.value, CheckreinError)
     assert isinstance(caught.value, ImportError)
+
+
+WRONG = {
+    "strings": lambda _: np.array(["a"] * 6, dtype="S"),
+    "texts": lambda _: ["a"] * 6,
+    "complex numbers": lambda _: np.ones(6, complex),
+    "records": lambda _: np.zeros(6, dtype=[("a", "f4"), ("b", "f4")]),
+    "nothing": lambda _: h5py.Empty("f4"),
+    "one number": lambda _: 1.0,
+    "too few": lambda values: values[:3],
+    "none": lambda values: values[:0],
+    "NaN": lambda values: np.full(values.shape, np.nan),
+    "too large": lambda values: np.full(values.shape, 1e300),
+    "too many dimensions": lambda _: np.zeros((6, 2, 2, 2)),
+}
+
+
+@pytest.mark.parametrize("key", FLAT)
+@pytest.mark.parametrize("wrong", WRONG)
+def test_an_array_of_the_wrong_kind_is_one_message(key, wrong, tmp_path):
+    path = hdf5(tmp_path, FLAT | {key: WRONG[wrong](FLAT[key])})
+    if (key, wrong) == ("observations", "too many dimensions"):
+        assert read_hdf5(path).states.shape == (6, 2, 2, 2)  # images
+        return
+    with pytest.raises(DataError, match="log.hdf5"):
+        read_hdf5(path)

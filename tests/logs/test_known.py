@@ -56,6 +56,9 @@ def test_features_are_turned_back_into_their_columns():
     assert back["age"].to_list() == TABLE["age"].to_list()
 
 
-def test_an_action_that_was_never_logged_leaves_finite_tables_unknown():
-    read = read_table(TABLE, Columns("who", ["age", "ward"], "dose", COSTS, n_actions=4, finite=True))
-    assert read.known == {}
+def test_an_action_that_was_never_logged_is_known_where_its_code_is_its_value():
+    columns = Columns("who", ["age", "ward"], "dose", COSTS, n_actions=4, finite=True)
+    read = read_table(TABLE, columns)
+    assert set(read.known) == {"drug", "heavy", "place", "constant"}
+    assert read.known["drug"].of_actions(read.dataset.states)[:, 3].tolist() == [3.0] * 6
+    assert read_table(TABLE.with_columns(pl.col("dose").cast(pl.Float64)), columns).known == {}

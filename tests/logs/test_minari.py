@@ -1,3 +1,4 @@
+import contextlib
 import sys
 import warnings
 from pathlib import Path
@@ -11,7 +12,7 @@ from checkrein.logs.minari import read_minari
 
 WHY = "Minari datasets need the extra: pip install 'checkrein[minari]'"
 minari = pytest.importorskip("minari", reason=WHY)
-pytest.importorskip("h5py", reason=WHY)
+h5py = pytest.importorskip("h5py", reason=WHY)
 pytest.importorskip("PIL", reason=WHY)
 
 CART = spaces.Box(-99, 99, (2,), np.float32)
@@ -202,4 +203,27 @@ def test_what_is_no_dataset_is_named(record):
 def test_a_missing_extra_names_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "minari", None)
     with pytest.raises(MissingExtraError, match=r"'toy/log-v0' needs .*pip install 'checkrein\[minari\]'"):
+        read_minari("toy/log-v0")
+
+
+@pytest.mark.parametrize("key", ["observations", "actions", "rewards", "terminations", "truncations"])
+@pytest.mark.parametrize("put", [None, np.zeros(1), np.array(["a"] * 3, dtype="S"), np.float64(1.0)])
+def test_a_dataset_that_is_damaged_is_one_message(key, put, record, tmp_path):
+    record(CARTPOLE)
+    (path,) = tmp_path.rglob("main_data.hdf5")
+    with h5py.File(path, "a") as file:
+        del file["episode_1"][key]
+        if put is not None:
+            file["episode_1"][key] = put
+    with contextlib.suppress(DataError):  # ends are not asked for where the numbers of others tell
+        read_minari("toy/log-v0")
+        assert key in ("truncations",)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"observation_space": 1}', "\0"])
+def test_a_description_that_is_damaged_is_one_message(text, record, tmp_path):
+    record(CARTPOLE)
+    (path,) = tmp_path.rglob("metadata.json")
+    path.write_text(text)
+    with pytest.raises(DataError, match="cannot be read|damaged"):
         read_minari("toy/log-v0")

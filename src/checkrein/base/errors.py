@@ -33,6 +33,10 @@ class CheckpointError(StorageError):
     """A run folder belongs to another run, or is damaged."""
 
 
+class ResourceError(CheckreinError, MemoryError):
+    """A step needs more memory than there is."""
+
+
 class UncertifiedError(CheckreinError, ValueError):
     """A run has no policy that passed: behavior should go on."""
 

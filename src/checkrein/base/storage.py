@@ -113,6 +113,8 @@ def _require_measured(file: IO[bytes]) -> None:
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Let `write` fill a temporary file, then put it in place of `path` in one step."""
+    if path.is_dir():
+        raise StorageError(f"{path} cannot be written: it is a folder, move it away")
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED)
     except OSError as reason:

@@ -21,6 +21,8 @@ from checkrein.cli import (  # noqa: F401  (importing a module adds its commands
 )
 from checkrein.cli.shared import BAD_INPUT, INTERRUPTED, app, errors
 
+ROOM = "use fewer states or actions, fewer rows, or a machine with more of it"
+
 __all__ = ["main"]
 
 
@@ -30,6 +32,9 @@ def main() -> None:
         app()
     except CheckreinError as error:
         errors.print(Text("error: ", style="bold red") + Text(str(error)))
+        sys.exit(BAD_INPUT)
+    except MemoryError as error:
+        errors.print(Text("error: ", style="bold red") + Text(f"memory ran out ({error}): {ROOM}"))
         sys.exit(BAD_INPUT)
     except KeyboardInterrupt:
         errors.print("interrupted")

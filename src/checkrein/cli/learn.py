@@ -92,12 +92,19 @@ def fit(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="In place of the file's own: learn.discount=0.95, say."),
     ] = None,
+    max_memory: Annotated[
+        str | None,
+        typer.Option("--max-memory", help="Refuse a run that needs more, such as 8GB; by default, what is free."),
+    ] = None,
 ) -> None:
     """Learn a policy within the limits, judge it by episodes that had no part in it, and write a report."""
+    from checkrein.base.memory import memory_of
     from checkrein.runs.again import ask
     from checkrein.runs.folder import RunFolder
+    from checkrein.runs.needs import require_room
     from checkrein.runs.prepare import prepare
 
+    most = None if max_memory is None else memory_of(max_memory)
     if not resume and RunFolder(out).holds_run:
         raise DataError(f"{out} holds a run already: pass --resume to take it up, or choose another --out")
     origin = [] if source is None else ["--from", str(source)]
@@ -114,7 +121,7 @@ def fit(
     prepared = prepare(problem, strict=strict, settings=settings or ())
     for warning in prepared.card.warnings:
         errors.print(Text("warning: ", style="yellow") + Text(warning))
-    say(f"Learning with {prepared.card.functions}.")
+    say(" ".join(filter(None, [f"Learning with {prepared.card.functions}.", require_room(prepared, most)])))
     if prepared.cross_fitted:
         RunFolder(out).require_no_rounds()
         raise typer.Exit(_fit_cross_fitted(prepared, out, command, explore=explore))

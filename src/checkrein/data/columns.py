@@ -12,6 +12,9 @@ from checkrein.base.errors import DataError
 from checkrein.data.frames import FrameStack
 
 LARGEST_INTEGER = 2.0**53  # from here on a float no longer tells integers apart
+LARGEST = 1e30  # beyond this squares and products of a few numbers overflow, in single precision as they are
+TOO_LARGE = f"nothing beyond {LARGEST:g} is taken. Is it a mark for missing values? Else use another unit"
+MOST_ACTIONS = 100_000  # more than this are quantities, not actions
 SPARSE_STATES = 10_000_000  # more than this is likely an identifier, not a state
 
 
@@ -35,11 +38,14 @@ class Rows:
             return
         table = values.reshape(len(values), -1)
         for column in range(table.shape[1]):
-            bad = ~np.isfinite(table[:, column])
+            bad = ~(np.abs(table[:, column]) <= LARGEST)
             if bad.any():
                 row = int(np.argmax(bad))
                 name = names[column] if len(names) > 1 or table.shape[1] == 1 else f"{names[0]}[{column}]"
-                raise DataError(f"{name} is {table[row, column]} in {self[row]}: it must be finite, fix the log")
+                what = f"{name} is {table[row, column]} in {self[row]}"
+                if np.isfinite(table[row, column]):
+                    raise DataError(f"{what}, which is too large to compute with: {TOO_LARGE}")
+                raise DataError(f"{what}: it must be finite, fix the log")
 
 
 def ones(n: int, dtype: type = float) -> Array:
@@ -184,6 +190,7 @@ def count_actions(actions: IntArray, declared: int | None, where: Rows) -> int:
         row = int(np.argmax(actions < 0))
         raise DataError(f"action {actions[row]} in {where[row]}: actions are integers from 0 on")
     needed = int(actions.max()) + 1
+    require_few_actions(max(needed, declared or 0))
     if declared is not None and needed > declared:
         row = int(np.argmax(actions >= declared))
         raise DataError(
@@ -191,6 +198,15 @@ def count_actions(actions: IntArray, declared: int | None, where: Rows) -> int:
             f"pass n_actions={needed} or fix the log"
         )
     return needed if declared is None else int(declared)
+
+
+def require_few_actions(count: int) -> None:
+    """Raise where there are so many actions that they are none to choose among."""
+    if count > MOST_ACTIONS:
+        raise DataError(
+            f"there would be {count:,} actions, and no more than {MOST_ACTIONS:,} are taken: number them from 0 on "
+            "without gaps, and round quantities into groups"
+        )
 
 
 def next_observations(values: ArrayLike, states: Array, *, known: BoolArray, rows: Rows) -> Array:

@@ -42,6 +42,12 @@ def sql_expression(text: str) -> pl.Expr:
         raise ExpressionError(f"is not a SQL expression: {first_line(reason)}") from None
 
 
+def in_floats(text: str) -> str:
+    """Return an expression with its whole numbers written as floats."""
+    spoken = (f"{word}.0" if kind == "number" and word.isdigit() else word for kind, word in _tokens(text))
+    return " ".join(spoken)
+
+
 def first_line(reason: Exception) -> str:
     """Return what polars says, without its query plan."""
     return str(reason).strip().split("\n")[0]

@@ -45,6 +45,20 @@ class EpisodeScores:
     known_weights: FloatArray | None = None  # (e,) that corrections were weighed by; None: by tables
 
 
+def require_solvable(problem: Problem) -> int:
+    """Return how many finite states there are; raise where they are too many to solve for at once."""
+    n_states = problem.dataset.n_states
+    if n_states is None:
+        raise ArgumentError("one-step values are made of tables: they need finite states")
+    if n_states > LARGEST:
+        past = "" if problem.dataset.memory is None else ", with the past that costs remember,"
+        raise ArgumentError(
+            f"one-step values solve for all {n_states:,} states{past} at once, which is too many (at most "
+            f"{LARGEST:,}): use fewer states, or certify on held-out episodes"
+        )
+    return n_states
+
+
 @dataclass(frozen=True, eq=False)
 class TabularNuisances:
     """What one part of a log says of each pair of state and action."""
@@ -58,15 +72,7 @@ class TabularNuisances:
     @classmethod
     def of(cls, problem: Problem, support: Support) -> "TabularNuisances":
         """Count; support says which pairs have evidence."""
-        n_states, n_actions = problem.dataset.n_states, problem.dataset.n_actions
-        if n_states is None:
-            raise ArgumentError("one-step values are made of tables: they need finite states")
-        if n_states > LARGEST:
-            past = "" if problem.dataset.memory is None else ", with the past that costs remember,"
-            raise ArgumentError(
-                f"one-step values solve for all {n_states:,} states{past} at once, which is too many (at most "
-                f"{LARGEST:,}): use fewer states, or certify on held-out episodes"
-            )
+        n_states, n_actions = require_solvable(problem), problem.dataset.n_actions
         log = Episodes.of(problem)
         size = n_states * n_actions
         known = np.flatnonzero(_known(log))

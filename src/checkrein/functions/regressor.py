@@ -1,9 +1,10 @@
 """Regressor: any scikit-learn regressor, a clone per action."""
 
+import io
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, cast
-from zipfile import BadZipFile
+from zipfile import ZipFile
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from checkrein.base.storage import storable
 from checkrein.functions.trees import by_action, flattened, units
 from checkrein.protocols import QFunction
 
+UNPACKED, SMALL = 100, 1_000_000  # times that packed models may become larger, and bytes that they may be anyway
 NEEDED = ("fit", "predict", "get_params", "__sklearn_tags__")
 
 
@@ -82,10 +84,16 @@ class RegressorQ:
         """Read the models; nothing is built before all their types are known to be safe."""
         skops, written = _skops(), fields["models"].tobytes()
         try:
+            _require_measured(written)
             _require_trusted(skops, written)
             models = skops.loads(written)
-        except (BadZipFile, KeyError, AttributeError) as reason:
-            raise StorageError(f"the models are damaged: {reason}") from None
+        except StorageError:
+            raise
+        except Exception as reason:  # whatever skops and scikit-learn do with a schema that is none of theirs
+            raise StorageError(f"the models are damaged: {type(reason).__name__}: {reason}") from None
+        shape = np.shape(fields["centre"])
+        if not _are_models(models) or len(models) != shape[0]:
+            raise StorageError(f"the models are damaged: there is not a group of them for each of {shape[0]} actions")
         return cls(models, fields["centre"], fields["scale"])
 
 
@@ -151,6 +159,21 @@ def _skops() -> ModuleType:
     except ImportError as reason:
         raise MissingExtraError("a scikit-learn model on disk", "skops", reason) from None
     return cast(ModuleType, skops.io)
+
+
+def _require_measured(written: bytes) -> None:
+    """Raise where packed models would become far larger than they are."""
+    with ZipFile(io.BytesIO(written)) as archive:
+        size = sum(part.file_size for part in archive.infolist())
+    if size > UNPACKED * len(written) + SMALL:
+        raise StorageError(f"the models are {len(written):,} bytes, but say that they are {size:,} when unpacked")
+
+
+def _are_models(models: object) -> bool:
+    return isinstance(models, tuple) and all(
+        isinstance(group, tuple) and all(callable(getattr(model, "predict", None)) for model in group)
+        for group in models
+    )
 
 
 def _require_trusted(skops: ModuleType, written: bytes) -> None:

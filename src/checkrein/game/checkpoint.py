@@ -136,7 +136,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
         found = json.loads(path.read_text())
     except FileNotFoundError:
         raise CheckpointError(f"{folder} holds no run: there is no {SETTINGS} in it") from None
-    except ValueError as reason:
+    except (ValueError, OSError) as reason:
         raise CheckpointError(f"{path} is damaged ({reason}): choose another folder") from None
     if not isinstance(found, dict):
         raise CheckpointError(f"{path} is damaged: choose another folder")
@@ -167,10 +167,10 @@ def _in_words(value: AtMost | str | Cost | None) -> str:
 
 
 def _records(path: Path) -> list[Any]:
-    content = path.read_bytes() if path.exists() else b""
     try:
+        content = path.read_bytes() if path.exists() else b""
         return [json.loads(line) for line in content[: content.rfind(b"\n") + 1].splitlines()]
-    except ValueError as reason:
+    except (ValueError, OSError) as reason:
         raise CheckpointError(f"{path} is damaged ({reason}): choose another folder") from None
 
 

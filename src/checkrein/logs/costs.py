@@ -8,10 +8,14 @@ from polars.exceptions import PolarsError
 
 from checkrein.base.arrays import Array, FloatArray, IntArray
 from checkrein.base.errors import DataError
-from checkrein.data.expressions import ExpressionError, first_line, shortened, sql_expression
+from checkrein.data.columns import LARGEST, TOO_LARGE
+from checkrein.data.expressions import ExpressionError, first_line, in_floats, shortened, sql_expression
+from checkrein.logs.kinds import AS_NUMBERS, NO_PART, TEMPORAL, as_floats
 from checkrein.logs.sources import ROW, Source
 
 VALUE = "__cost__"  # a constant, too, then has a value in every row
+WIDE = 2.0**31  # from here on whole numbers may have wrapped around
+SAME = 1e-6  # relative
 PREVIOUS = "previous_"  # `previous_action` is the column `action` one row earlier in the episode
 CostFunction = Callable[[Array, IntArray, Array, dict[str, FloatArray]], Array]
 CostChoice = str | CostFunction
@@ -63,21 +67,54 @@ def cost_column(source: Source, table: pl.DataFrame, episode: str | None, name: 
         )
     shifted = [pl.col(root.removeprefix(PREVIOUS)).shift(1).over(episode).alias(root) for root in earlier]
     try:
-        values = table.with_columns(shifted).with_columns(parsed.alias(VALUE))[VALUE].alias(name)
+        shifted_table = table.with_columns(shifted)
+        values = shifted_table.with_columns(parsed.alias(VALUE))[VALUE].alias(name)
     except PolarsError as reason:
-        raise DataError(f"cost {name!r}: {cost!r} cannot be computed: {first_line(reason)}") from None
-    return finite_numbers(source, table, values, f"cost {name!r}")
+        raise DataError(f"cost {name!r}: {shortened(cost)!r} cannot be computed: {first_line(reason)}") from None
+    numbers = finite_numbers(source, table, values, f"cost {name!r}")
+    if cost not in source.columns:
+        _require_no_wrap(source, shifted_table, numbers, name, cost)
+    return numbers
+
+
+def _require_no_wrap(source: Source, table: pl.DataFrame, numbers: FloatArray, name: str, cost: str) -> None:
+    """Raise where whole numbers went round: the same in floats then comes to something else."""
+    floats = as_floats(table)
+    for text in (in_floats(cost), cost):  # the first is none where a function takes whole numbers alone
+        try:
+            found = floats.with_columns(sql_expression(text).alias(VALUE))[VALUE].cast(pl.Float64).to_numpy()
+            break
+        except (PolarsError, ExpressionError):
+            continue
+    else:
+        return
+    with np.errstate(invalid="ignore"):
+        near = np.isfinite(found) & (np.abs(numbers - found) <= SAME * np.abs(found))
+    wrong = ~near & ~np.isnan(found) & ((np.abs(found) >= WIDE) | (np.abs(numbers) >= WIDE))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(
+            f"cost {name!r}: {shortened(cost)!r} comes to {found[row]:g} in {source.place(table[ROW][row])}, but to "
+            f"{numbers[row]:g} in whole numbers, which go round: write its numbers with a point, as in 10.0"
+        )
 
 
 def finite_numbers(source: Source, table: pl.DataFrame, values: pl.Series, what: str) -> FloatArray:
     """(n,) the same values as floats, or an error that names the first that is missing, text or infinite."""
     if len(values) != table.height:
         raise DataError(f"{what} has {len(values)} values for {table.height} rows")
-    numbers = values.cast(pl.Float64, strict=False)
-    good = numbers.is_finite().fill_null(False)
+    kind = values.dtype.base_type()
+    if kind in NO_PART:
+        raise DataError(f"{what} holds {NO_PART[kind]}: it must be a number in every row")
+    if kind in TEMPORAL:
+        raise DataError(f"{what} is {TEMPORAL[kind]}, not a number: {AS_NUMBERS}")
+    numbers = (values.cast(pl.String) if kind in (pl.Enum, pl.Categorical) else values).cast(pl.Float64, strict=False)
+    good = (numbers.abs() <= LARGEST).fill_null(False) & ~numbers.is_nan().fill_null(True)
     if not good.all():
         row = int((~good).arg_max() or 0)
-        value = values[row]
+        value, place = values[row], source.place(table[ROW][row])
         shown = "missing" if value is None else repr(value)
-        raise DataError(f"{what} is {shown} in {source.place(table[ROW][row])}: it must be a finite number")
+        if numbers.is_finite()[row]:
+            raise DataError(f"{what} is {shown} in {place}, which is too large to compute with: {TOO_LARGE}")
+        raise DataError(f"{what} is {shown} in {place}: it must be a finite number")
     return np.array(numbers)

@@ -13,10 +13,13 @@ from numpy.typing import ArrayLike
 
 from checkrein.base.arrays import Array, BoolArray, IntArray
 from checkrein.base.errors import DataError, MissingExtraError
+from checkrein.base.memory import require_memory
 from checkrein.data import columns
 from checkrein.data.dataset import Dataset
 
 Discretise = Callable[[Array], ArrayLike]  # (n, dim) actions -> (n,) integers
+SPARSE, PACKED = 1 << 24, 20_000  # bytes that may be filled in without being stored; times that packing makes smaller
+COPIES = 3  # of an array, on its way into a Dataset
 EPISODE_KEYS = ("observations", "actions", "rewards")  # of d3rlpy 2, each with the number of its episode
 
 
@@ -98,8 +101,8 @@ def _flat(file: Mapping[str, Any]) -> dict[str, Array]:
 
 def _by_episode(file: Mapping[str, Any]) -> dict[str, Array]:
     count = int(_read(file, "num_episodes", scalar=True))
-    if count == 0:
-        raise DataError("num_episodes is 0: there is nothing to learn from")
+    if count <= 0:
+        raise DataError(f"num_episodes is {count}: there is nothing to learn from")
     parts: dict[str, list[Array]] = {key: [] for key in (*EPISODE_KEYS, "terminals", "timeouts")}
     for episode in range(count):
         if f"observations_{episode}_0" in file:
@@ -125,12 +128,28 @@ def _read(file: Mapping[str, Any], key: str, *, scalar: bool = False) -> Any:
     if key not in file:
         shown = sorted(file)
         raise DataError(f"there is no {key!r}: the keys are {', '.join(shown[:12])}{', ...' if shown[12:] else ''}")
-    if not hasattr(file[key], "shape"):
-        raise DataError(f"{key!r} is a group, not an array")
+    _require_own(file, key)
     values = np.asarray(file[key][()])
     if (values.ndim == 0) != scalar:
         raise DataError(f"{key!r} has shape {values.shape}: it must {'be one value' if scalar else 'have rows'}")
     return values
+
+
+def _require_own(file: Any, key: str) -> None:
+    """Raise unless an array is in the file itself, with the numbers that it declares: it may come from a stranger."""
+    if type(file.get(key, getlink=True)).__name__ == "ExternalLink":
+        raise DataError(f"{key!r} lies in another file: copy it into this one")
+    found = file[key]
+    if not hasattr(found, "shape"):
+        raise DataError(f"{key!r} is a group, not an array")
+    if found.external or found.is_virtual:
+        raise DataError(f"{key!r} takes its numbers from other files: copy them into this one")
+    stored = found.id.get_storage_size()
+    if found.nbytes > SPARSE and found.nbytes > PACKED * stored:
+        raise DataError(f"{key!r} declares {found.shape} of {found.dtype}, but {stored:,} bytes of it are in the file")
+    require_memory(
+        COPIES * float(found.nbytes), f"reading {key!r}, {found.shape} of {found.dtype}", "read a part of it"
+    )
 
 
 def _integral(actions: Array) -> Array:

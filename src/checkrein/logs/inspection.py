@@ -24,20 +24,25 @@ def data_card(
     discount: float,
     units: Mapping[str, tuple[Unit, float]],
     warnings: Sequence[str] = (),
+    copied: int = 0,
 ) -> DataCard:
     """Describe a log.
 
     units: for each cost to show, its unit, and the factor from discounted sums to it
     warnings: what was odd when the log was read
+    copied: rows of copies of episodes, which the log holds no more
     """
     lengths = np.unique(_episodes(dataset), return_counts=True)[1]
     cut = ~dataset.terminals & ~dataset.next_observed
     transitions = dataset.compressed() if dataset.n_states is not None else None
     unit = _units(dataset)
-    left = {"the last row of an episode without a terminal mark: its next state is not in the log": int(cut.sum())}
+    left = {
+        "the last row of an episode without a terminal mark: its next state is not in the log": int(cut.sum()),
+        "a row of a copy of another episode: it is counted once": copied,
+    }
     card = DataCard(
         source=source,
-        rows=len(dataset),
+        rows=len(dataset) + copied,
         rows_used=int((~cut).sum()),
         left_out={reason: count for reason, count in left.items() if count},
         distinct=None if transitions is None else len(transitions),

@@ -1,13 +1,13 @@
 """Minari datasets (0.5), by episode: T + 1 observations, T actions, rewards, terminations and truncations."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from checkrein.base.arrays import Array
-from checkrein.base.errors import DataError, MissingExtraError
+from checkrein.base.errors import CheckreinError, DataError, MissingExtraError
 from checkrein.data.dataset import Dataset
 from checkrein.logs.hdf5 import Discretise, finite_actions
 
@@ -51,7 +51,7 @@ def _read(source: Any, discretise: Discretise | None, costs: Mapping[str, InfoCo
     space, choices = source.observation_space, source.action_space
     parts: dict[str, list[Array]] = {"states": [], "next": [], "actions": [], "terminals": [], "ids": [], "steps": []}
     named: dict[str, list[Array]] = {name: [] for name in ("reward", *costs)}
-    for episode in source:
+    for episode in _episodes(source):
         states, length = _observations(space, episode.observations), len(episode.rewards)
         where = f"episode {episode.id}"
         _require_length(states, length + 1, f"{where}: observations")
@@ -81,6 +81,16 @@ def _read(source: Any, discretise: Discretise | None, costs: Mapping[str, InfoCo
     )
 
 
+def _episodes(source: Any) -> Iterator[Any]:
+    """Yield the episodes of a dataset, or say that it is damaged."""
+    try:
+        yield from source
+    except (CheckreinError, OSError):
+        raise
+    except Exception as reason:  # whatever Minari does with a file that is none of its own
+        raise DataError(f"the dataset is damaged: {type(reason).__name__}: {reason}") from None
+
+
 def _load(name: str) -> Any:
     try:
         import minari  # noqa: PLC0415
@@ -90,7 +100,7 @@ def _load(name: str) -> Any:
         raise MissingExtraError(f"reading the Minari dataset {name!r}", "minari", reason) from None
     except FileNotFoundError:
         raise DataError(f"there is no local Minari dataset {name!r}: minari download {name}") from None
-    except (ValueError, OSError, KeyError) as reason:
+    except Exception as reason:  # whatever Minari does with a folder that is none of its own
         raise DataError(f"the Minari dataset {name!r} cannot be read: {reason}") from None
 
 

@@ -8,12 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from polars.exceptions import PolarsError
+from polars.exceptions import PanicException, PolarsError
 
 from checkrein.base.errors import DataError
+from checkrein.logs.lines import SEPARATORS, Lines
 
-TEXT = (".csv", ".tsv")
+TEXT = tuple(SEPARATORS)
+UNREADABLE = (PolarsError, PanicException)  # polars panics over some damaged Parquet files
 ROW = "__row__"  # the place of a row in the log, kept through sorting
+COUNTED = "__rows__"
+FIRST, STEP = "__first__", "__step__"  # of a row's episode; of what its rows are ordered by
+RESERVED = (ROW, FIRST, STEP)
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,8 @@ class Source:
     name: str
     table: pl.LazyFrame
     files: tuple[Path, ...] = ()
+    warnings: tuple[str, ...] = ()  # of what is odd about the files
+    rows: int = 0  # in the files
 
     @property
     def columns(self) -> list[str]:
@@ -100,17 +107,20 @@ def _open_files(patterns: Sequence[str | Path], missing: Sequence[str]) -> Sourc
         if not found:
             raise DataError(f"no file matches {str(pattern)!r}")
         files += found
-    tables = []
+    tables, warnings, rows = [], [], 0
     for file in files:
         if not file.exists():
             raise DataError(f"{file} does not exist")
         if not file.is_file():
             raise DataError(f"{file} is not a file")
-        tables.append(_checked(file, missing))
+        table, said, height = _checked(file, missing)
+        rows += height
+        tables.append(table)
+        warnings += said
     _require_alike(files, tables)
     name = str(files[0]) if len(files) == 1 else f"{len(files)} files ({files[0]}, ...)"
     table = tables[0] if len(tables) == 1 else pl.concat(tables, how="vertical_relaxed")
-    return Source(name, table, tuple(files))
+    return Source(name, table, tuple(files), tuple(warnings), rows)
 
 
 def _is_glob(pattern: str | Path) -> bool:
@@ -129,27 +139,26 @@ def _scan(file: Path, missing: Sequence[str] = ()) -> pl.LazyFrame:
             raise DataError(f"{file} ends in {suffix or 'nothing'!r}: a log is a .csv, .tsv or .parquet file")
 
 
-def _checked(file: Path, missing: Sequence[str]) -> pl.LazyFrame:
-    """Scan a file, and find out at once whether it can be read at all."""
+def _checked(file: Path, missing: Sequence[str]) -> tuple[pl.LazyFrame, list[str], int]:
+    """Scan a file, and find out at once whether it can be read at all, what is odd about its lines, and its rows."""
     if file.stat().st_size == 0:
         raise DataError(f"{file} is empty")
-    table = _scan(file, missing)
+    table, is_text = _scan(file, missing), file.suffix.lower() in TEXT
     try:
-        names = table.collect_schema().names()
-        rows = table.select(pl.len()).collect().item()
-        if file.suffix.lower() in TEXT:
-            table.select(pl.all().null_count()).collect(engine="streaming")  # every field of every line is looked at
-    except (PolarsError, OSError) as reason:
+        if is_text:
+            Lines(file).require_text()
+        schema = table.collect_schema()
+        # every field of every line of text is looked at
+        nulls = pl.all().null_count() if is_text else pl.lit(0)
+        rows, *lacking = table.select(pl.len().alias(COUNTED), nulls).collect(engine="streaming").row(0)
+    except (*UNREADABLE, OSError) as reason:
         raise DataError(f"{file} cannot be read: {file_trouble(file, reason)}") from None
     if rows == 0:
         raise DataError(f"{file} has a header but no rows")
-    twice = next((name for name in names if "_duplicated_" in name), None)
-    if twice is not None:
-        raise DataError(f"{file} has the column {twice.split('_duplicated_')[0]!r} twice: rename one of them")
-    return table
+    return table, Lines(file).said(rows, schema, cut=lacking[-1] > 0) if is_text else [], rows
 
 
-def file_trouble(file: Path, reason: Exception) -> str:
+def file_trouble(file: Path, reason: BaseException) -> str:
     """Say why a file cannot be read, with the line where that can be found out."""
     if file.suffix.lower() in TEXT:
         with file.open("rb") as lines:
@@ -159,6 +168,8 @@ def file_trouble(file: Path, reason: Exception) -> str:
                 except UnicodeDecodeError as error:
                     shown = line[error.start : error.end]
                     return f"line {number + 1} has the bytes {shown!r}, which are not UTF-8: save the file as UTF-8"
+        if found := Lines(file).trouble():
+            return found
     return str(reason).split("\n")[0]
 
 

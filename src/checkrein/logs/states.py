@@ -8,8 +8,10 @@ import polars as pl
 
 from checkrein.base.arrays import Array, IntArray, frozen
 from checkrein.base.errors import DataError
+from checkrein.data.columns import LARGEST, TOO_LARGE, require_few_actions
 from checkrein.data.encoding import MISSING, Encoding, StateColumn, as_text, category_codes
 from checkrein.logs.finite import StateChoice
+from checkrein.logs.kinds import gone, require_no_text_for_missing
 from checkrein.logs.sources import ROW, Source
 
 Finite = bool | Literal["auto"] | None  # whether states are finite; None: by the types of their columns
@@ -33,6 +35,7 @@ def encode_states(
     kinds = {name: table.schema[name] for name in names}
     for name in names:
         require_no_text_among_numbers(source, table, name, None)
+        require_no_text_for_missing(source, table, name)
     why = ""
     if finite == "auto":
         choice = StateChoice.of(table, names)
@@ -58,7 +61,14 @@ def _category(table: pl.DataFrame, name: str) -> StateColumn:
 
 def ordered_labels(values: pl.Series) -> tuple[str, ...]:
     """Return the distinct values as text, in the order of the values themselves; a missing one last."""
-    distinct = as_text(values.drop_nulls().unique().sort()).to_list()
+    texts = as_text(values.drop_nulls().unique().sort())
+    if texts.n_unique() < len(texts):
+        twice = texts.filter(texts.is_duplicated())[0]
+        raise DataError(
+            f"{values.name!r} has values that differ, but are written alike as {twice!r}: make a column of numbers or "
+            "text of them"
+        )
+    distinct = texts.to_list()
     return tuple(distinct + [MISSING] * bool(values.has_nulls()))
 
 
@@ -67,10 +77,13 @@ def _feature(source: Source, table: pl.DataFrame, name: str) -> StateColumn:
     if not (values.dtype.is_numeric() or values.dtype in (pl.Boolean, pl.Null)):
         return _category(table, name)
     numbers = values.cast(pl.Float64).fill_nan(None)
-    infinite = numbers.is_infinite().fill_null(False)
-    if infinite.any():
-        row = int(infinite.arg_max() or 0)
-        raise DataError(f"state {name!r} is {numbers[row]} in {source.place(table[ROW][row])}: it must be finite")
+    too_large = (numbers.abs() > LARGEST).fill_null(False)
+    if too_large.any():
+        row = int(too_large.arg_max() or 0)
+        what = f"state {name!r} is {numbers[row]} in {source.place(table[ROW][row])}"
+        if numbers.is_infinite()[row]:
+            raise DataError(f"{what}: it must be finite")
+        raise DataError(f"{what}, which is too large to compute with: {TOO_LARGE}")
     if not numbers.has_nulls():
         return StateColumn(name)
     mean = numbers.mean()
@@ -98,9 +111,15 @@ def encode_actions(
 ) -> tuple[IntArray, tuple[str, ...]]:
     """Return action codes (n,) and what each is called; with `n_actions`, integers are the codes themselves."""
     values = table[name]
-    if values.has_nulls():
-        row = int(values.is_null().arg_max() or 0)
+    said = values.str.to_lowercase() if values.dtype == pl.String else None
+    unknown = gone(values) if said is None else values.is_null() | (said == "nan").fill_null(False)
+    if unknown.any():
+        row = int(unknown.arg_max() or 0)
         raise DataError(f"action {name!r} is missing in {source.place(table[ROW][row])}: every decision needs one")
+    if values.dtype.is_float() and values.is_infinite().any():
+        row = int(values.is_infinite().arg_max() or 0)
+        raise DataError(f"action {name!r} is {values[row]} in {source.place(table[ROW][row])}: it must be finite")
+    require_few_actions(values.n_unique() if n_actions is None else n_actions)
     if n_actions is not None:
         return _numbered(source, table, name, n_actions), tuple(map(str, range(n_actions)))
     labels = ordered_labels(values)
@@ -110,7 +129,8 @@ def encode_actions(
 def _numbered(source: Source, table: pl.DataFrame, name: str, n_actions: int) -> IntArray:
     values = table[name]
     whole = values.cast(pl.Int64, strict=False)
-    wrong = (whole.is_null() | (whole < 0) | (whole >= n_actions)).fill_null(True)
+    cut = (whole != values).fill_null(True) if values.dtype.is_float() else pl.repeat(False, len(values), eager=True)
+    wrong = (whole.is_null() | cut | (whole < 0) | (whole >= n_actions)).fill_null(True)
     if wrong.any():
         row = int(wrong.arg_max() or 0)
         raise DataError(

@@ -1,7 +1,7 @@
 """read_compressed: a log of finite states, larger than memory, made into a compressed Dataset as it streams by."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -11,10 +11,11 @@ from checkrein.base.arrays import BoolArray, FloatArray
 from checkrein.base.errors import DataError
 from checkrein.data.dataset import Dataset
 from checkrein.logs.costs import CostChoice, columns_needed, cost_column, expression, named_costs
-from checkrein.logs.sources import ROW, TEXT, Source, file_trouble, open_source
+from checkrein.logs.kinds import plain, require_kinds
+from checkrein.logs.sources import ROW, TEXT, UNREADABLE, Source, file_trouble, open_source
 from checkrein.logs.stream_runs import Keep, Runs
 from checkrein.logs.stream_sums import Coder, Rows, Sums
-from checkrein.logs.table import truth_values
+from checkrein.logs.table import Columns, parts_of, truth_values
 
 BATCH = 1 << 17  # rows that are summed at a time
 SLAB = 1 << 19  # rows that polars reads at a time, one slab ahead of us
@@ -45,10 +46,12 @@ def read_compressed(
     cluster: a column that says whose episode it is; `keep` is then asked for its values, so that clusters stay whole
     """
     opened = open_source(source, missing)
+    opened = replace(opened, table=plain(opened.table))
     names = [state] if isinstance(state, str) else list(state)
     if not names:
         raise DataError("state is empty: name at least one column")
     opened.require(episode, *names, action, step, terminal, cluster)
+    require_kinds(opened, parts_of(Columns(episode, names, action, costs, step, terminal, cluster=cluster), names))
     texts = _texts(opened, named_costs(costs))
     needed = {episode, *names, action, *columns_needed(opened, texts)}
     needed |= {column for column in (step, terminal, cluster) if column is not None}
@@ -58,7 +61,7 @@ def read_compressed(
         sums = Sums(coder.n_states, len(coder.encoding.actions), len(texts))
         _add_all(sums, runs, _batches(opened, sorted(needed)), _Reader(opened, coder, terminal, texts, episode))
         runs.require_no_return()
-    except PolarsError as reason:
+    except UNREADABLE as reason:
         trouble = [file_trouble(file, reason) for file in opened.files] or [str(reason).splitlines()[0]]
         raise DataError(f"{opened.name} cannot be read: {trouble[0]}") from None
     if not sums.n_rows:

@@ -8,6 +8,7 @@ import polars as pl
 
 from checkrein.base.arrays import BoolArray
 from checkrein.base.errors import ArgumentError, DataError
+from checkrein.logs.kinds import require_present, require_told_apart
 from checkrein.logs.sources import ROW, Source
 
 EPISODES = 1 << 20  # episode ids in memory at a time, where ids in no order have to be compared
@@ -33,7 +34,8 @@ class Runs:
 
     def of(self, batch: pl.DataFrame) -> tuple[BoolArray, BoolArray]:
         """(n,) which rows begin an episode, and which belong to one that is kept."""
-        self._require_present(batch, self.episode)
+        require_present(self.source, batch, self.episode)
+        require_told_apart(self.source, batch, self.episode, "episode")
         ids = batch[self.episode]
         begun = self.before is None or self.before[self.episode][0] != ids[0]
         first = np.append(begun, (ids[1:] != ids[:-1]).to_numpy())
@@ -60,13 +62,8 @@ class Runs:
         self.rising = self.rising and (ids[1:] > ids[:-1]).all()
         self.falling = self.falling and (ids[1:] < ids[:-1]).all()
 
-    def _require_present(self, batch: pl.DataFrame, column: str) -> None:
-        if batch[column].has_nulls():
-            row = int(batch[column].is_null().arg_max() or 0)
-            raise DataError(f"{column!r} is missing in {self.source.place(batch[ROW][row])}: every row needs one")
-
     def _require_one_cluster(self, batch: pl.DataFrame, name: str, first: BoolArray) -> None:
-        self._require_present(batch, name)
+        require_present(self.source, batch, name)
         values = batch[name]
         earlier = values.shift(1) if self.before is None else pl.concat([self.before[name], values])[:-1]
         other = (values != earlier).fill_null(False).to_numpy() & ~first
@@ -79,7 +76,7 @@ class Runs:
             )
 
     def _require_rising_steps(self, batch: pl.DataFrame, name: str, first: BoolArray) -> None:
-        self._require_present(batch, name)
+        require_present(self.source, batch, name)
         steps = batch[name]
         rises = np.append(self.before is None or steps[0] > self.before[name][0], (steps[1:] > steps[:-1]).to_numpy())
         wrong = ~(rises | first)

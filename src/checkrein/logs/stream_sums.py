@@ -12,6 +12,7 @@ from checkrein.base.arrays import BoolArray, FloatArray, IntArray, frozen
 from checkrein.data.compression import Groups, group
 from checkrein.data.dataset import Dataset
 from checkrein.data.encoding import Encoding, StateColumn, category_codes
+from checkrein.logs.kinds import require_no_text_for_missing
 from checkrein.logs.sources import ROW, Source
 from checkrein.logs.states import encode_actions, ordered_labels, require_no_text_among_numbers
 
@@ -78,6 +79,7 @@ class Coder:
         actions, labels = encode_actions(source, distinct, action, n_actions)
         for name in state:
             require_no_text_among_numbers(source, distinct, name, distinct[COUNT])
+            require_no_text_for_missing(source, distinct, name)
         columns = tuple(StateColumn(name, ordered_labels(distinct[name])) for name in state)
         codes = [category_codes(column, distinct) for column in columns]
         lookups = tuple((name, Lookup.of(distinct[name], code)) for name, code in zip(state, codes, strict=True))

@@ -5,20 +5,21 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
-from polars.exceptions import PolarsError
 
 from checkrein.base.arrays import Array, BoolArray, FloatArray, IntArray
 from checkrein.base.errors import DataError
+from checkrein.base.memory import require_memory
 from checkrein.costs import StateActionCost
 from checkrein.data.copies import Copies
 from checkrein.data.dataset import Dataset
 from checkrein.data.encoding import Encoding, StateColumn, category_codes
 from checkrein.logs.costs import CostChoice, columns_needed, cost_column, named_costs
-from checkrein.logs.dates import in_order
+from checkrein.logs.kinds import STEPS, alike, gone, ordering, plain, require_kinds, require_present, require_told_apart
 from checkrein.logs.known import Decisions
-from checkrein.logs.sources import ROW, Source, file_trouble, open_source
+from checkrein.logs.sources import FIRST, ROW, STEP, UNREADABLE, Source, file_trouble, open_source
 from checkrein.logs.states import Finite, encode_actions, encode_states
 
+CELL = 64  # bytes that a cell takes while a table is made into a Dataset, about
 YES, NO = ("1", "1.0", "true", "t", "yes", "y"), ("0", "0.0", "false", "f", "no", "n")
 
 
@@ -50,6 +51,7 @@ class Reading:
     known: Mapping[str, StateActionCost] = field(default_factory=dict)  # the costs that are known for every action
     names: Array | None = None  # (e,) what each episode number is called in the log; None: itself
     copies: Copies | None = None  # the episodes that were left out, once they have been looked for
+    copied_rows: int = 0  # of these
     why: str = ""  # states are finite, or not, where that was to be chosen
 
 
@@ -99,6 +101,7 @@ def read_logs(
 def read_table(source: object, columns: Columns) -> Reading:
     """Read a table of decisions like `read_logs`, and keep what was odd but legal."""
     opened = open_source(source, columns.missing)
+    opened = replace(opened, table=plain(opened.table))
     episode, action, step, terminal = columns.episode, columns.action, columns.step, columns.terminal
     if episode is None:
         require_one_step(step=step, terminal=terminal)
@@ -107,11 +110,12 @@ def read_table(source: object, columns: Columns) -> Reading:
         raise DataError("state is empty: name at least one column")
     choices = named_costs(columns.costs)
     opened.require(episode, *state_columns, action, step, terminal, columns.propensity, columns.cluster)
+    require_kinds(opened, parts_of(columns, state_columns))
     needed = {*state_columns, action, *columns_needed(opened, choices)}
     others = (episode, step, terminal, columns.propensity, columns.cluster)
     needed |= {column for column in others if column is not None}
     table = _collect(opened, sorted(needed))
-    table, episodes, steps = _ordered(opened, table, episode, step)
+    table, episodes, steps, odd_steps = _ordered(opened, table, episode, step)
     last = np.append(episodes[1:] != episodes[:-1], True)
     ends = np.full(table.height, episode is None) if terminal is None else truth_values(opened, table, terminal)
     why = ""
@@ -148,19 +152,45 @@ def read_table(source: object, columns: Columns) -> Reading:
         clusters=None if columns.cluster is None else _clusters(opened, table, episodes, columns),
     )
     warnings = _rare_actions(dataset) if episode is None else _row_warnings(dataset, last, terminal)
-    warnings += _column_warnings(table, state_columns, step, episode)
+    warnings = [*opened.warnings, *warnings, *odd_steps]
+    warnings += [*_column_warnings(table, state_columns, step, episode), *alike("action", table[action])]
     decisions = Decisions(opened, table, state_columns, action, states, actions, encoding)
     first = np.flatnonzero(np.diff(episodes, prepend=-1))
     names = np.array(table[episode or ROW].gather(first).cast(pl.String), dtype=np.str_)
     return Reading(dataset, opened.name, tuple(warnings), decisions.known_costs(choices, computed), names, why=why)
 
 
+def parts_of(columns: Columns, state: Sequence[str]) -> dict[str, Sequence[str | None]]:
+    """Return which columns play which part, by what the part is called in messages."""
+    return {
+        "episode": [columns.episode],
+        "state": state,
+        "action": [columns.action],
+        STEPS: [columns.step],
+        "terminal": [columns.terminal],
+        "propensity": [columns.propensity],
+        "cluster": [columns.cluster],
+    }
+
+
 def _collect(source: Source, columns: Sequence[str]) -> pl.DataFrame:
+    require_memory(
+        float(CELL) * source.rows * len(columns),
+        f"reading {source.rows:,} rows of {len(columns)} columns",
+        "read a part of the episodes, or fewer columns; checkrein.logs.stream.read_compressed reads finite states as "
+        "they stream by",
+    )
     try:
-        return source.table.select(columns).with_row_index(ROW).collect()
-    except PolarsError as reason:
+        table = source.table.select(columns).with_row_index(ROW).collect()
+    except UNREADABLE as reason:
         trouble = [file_trouble(file, reason) for file in source.files] or [str(reason).splitlines()[0]]
         raise DataError(f"{source.name} cannot be read: {trouble[0]}") from None
+    if source.files and table.height != source.rows:
+        raise DataError(
+            f"{source.name} had {source.rows:,} rows when it was opened, and {table.height:,} when it was read: wait "
+            "until it is written"
+        )
+    return table
 
 
 def require_one_step(**columns: str | None) -> None:
@@ -175,21 +205,25 @@ def require_one_step(**columns: str | None) -> None:
 
 def _ordered(
     source: Source, table: pl.DataFrame, episode: str | None, step: str | None
-) -> tuple[pl.DataFrame, IntArray, IntArray]:
-    """Return the table by episode (in the order of their first rows) and step, with both as integers from 0 on."""
+) -> tuple[pl.DataFrame, IntArray, IntArray, list[str]]:
+    """Return the table by episode (in the order of their first rows) and step, with both as integers from 0 on.
+
+    Last come warnings of what is odd about the steps.
+    """
     if episode is None:
-        return table, np.arange(table.height), np.zeros(table.height, np.int64)
+        return table, np.arange(table.height), np.zeros(table.height, np.int64), []
+    odd = ""
     for column in (episode, step):
-        if column is not None and table[column].has_nulls():
-            row = int(table[column].is_null().arg_max() or 0)
-            raise DataError(f"{column!r} is missing in {source.place(row)}: every row needs one")
-    if step is not None:
-        table = table.with_columns(in_order(table[step], f"step {step!r}"))
-    first = table.select(pl.col(ROW).min().over(episode).alias("first"))["first"]
-    keys = ["first", *([] if step is None else [step]), ROW]
-    table = table.with_columns(first).sort(keys)
-    if step is not None:
-        twice = ((table["first"] == table["first"].shift(1)) & (table[step] == table[step].shift(1))).fill_null(False)
+        if column is not None:
+            require_present(source, table, column)
+    require_told_apart(source, table, episode, "episode")
+    table = table.with_columns(pl.col(ROW).min().over(episode).alias(FIRST))
+    if step is None:
+        table = table.sort([FIRST, ROW])
+    else:
+        key, odd = ordering(source, table, step)
+        table = table.with_columns(key.alias(STEP)).sort([FIRST, STEP, ROW])
+        twice = ((table[FIRST] == table[FIRST].shift(1)) & (table[STEP] == table[STEP].shift(1))).fill_null(False)
         if twice.any():
             row = int(twice.arg_max() or 0)
             earlier, later = sorted((table[ROW][row - 1], table[ROW][row]))
@@ -197,11 +231,11 @@ def _ordered(
                 f"step {table[step][row]} of episode {table[episode][row]} is in {source.place(earlier)} "
                 f"and again in {source.place(later)}"
             )
-    starts = np.array(table["first"])
+    starts = np.array(table[FIRST])
     begins = np.append(True, starts[1:] != starts[:-1])
     episodes = np.cumsum(begins) - 1
     steps = np.arange(table.height) - np.flatnonzero(begins)[episodes]
-    return table.drop("first"), episodes, steps
+    return table.drop(FIRST, STEP, strict=False), episodes, steps, [odd] if odd else []
 
 
 def truth_values(source: Source, table: pl.DataFrame, name: str) -> BoolArray:
@@ -232,10 +266,11 @@ def _clusters(source: Source, table: pl.DataFrame, episodes: IntArray, columns: 
     """(n,) numbers of whose each row is; raise where it is not known, or not one for an episode."""
     name = columns.cluster or ""
     text, rows = table[name].cast(pl.String).fill_null("").to_numpy(), table[ROW]
-    missing = table[name].is_null() | (table[name].is_nan() if table[name].dtype.is_float() else False)
+    missing = gone(table[name])
     if missing.any():
         place = source.place(rows[int(missing.arg_max() or 0)])
         raise DataError(f"cluster {name!r} is missing in {place}: every row must say whose episode it is")
+    require_told_apart(source, table, name, "cluster")
     first = np.append(True, episodes[1:] != episodes[:-1])
     begins = np.flatnonzero(first)[episodes]
     other = text != text[begins]
@@ -273,12 +308,10 @@ def _rare_actions(dataset: Dataset) -> list[str]:
 def _column_warnings(table: pl.DataFrame, state: Sequence[str], step: str | None, episode: str | None) -> list[str]:
     said = [f"state {name!r} is constant: it tells nothing" for name in state if table[name].n_unique() == 1]
     for name in state:
-        gone = table[name].null_count() + (int(table[name].is_nan().sum()) if table[name].dtype.is_float() else 0)
-        if gone:
+        if lacking := int(gone(table[name]).sum()):
             marked = "they count as a category or a feature of their own"
-            said.append(f"state {name!r} is missing in {gone} of {table.height} rows: {marked}")
-    if step is not None and table[step].dtype == pl.String:
-        said.append(f"step {step!r} is text and is ordered as text: it is neither numbers nor dates all through")
+            said.append(f"state {name!r} is missing in {lacking} of {table.height} rows: {marked}")
+        said += alike("state", table[name])
     if episode is not None and step is not None and table[step].dtype.is_integer():
         jump = (table[step] - table[step].shift(1))[1:]
         same = (table[episode] == table[episode].shift(1))[1:]

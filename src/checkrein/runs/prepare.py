@@ -130,7 +130,14 @@ def _card(file: ProblemFile, reading: Reading, goals: tuple[Goal, ...]) -> DataC
     turned = goals[0].direction.sign  # only what is maximised was turned around
     units = {name: (goal.unit, turned if goal is goals[0] else 1.0) for name, goal in named.items()}
     said = [*reading.warnings, *_leaks(file)]
-    card = data_card(reading.dataset, source=reading.source, discount=file.learn.discount, units=units, warnings=said)
+    card = data_card(
+        reading.dataset,
+        source=reading.source,
+        discount=file.learn.discount,
+        units=units,
+        warnings=said,
+        copied=reading.copied_rows,
+    )
     behavior = [b.model_copy(update={"cost": named[b.cost].name}) for b in card.behavior]
     chosen = reading.why or f'functions = "{file.learn.functions}", as the problem file says'
     return card.model_copy(update={"behavior": behavior, "functions": chosen})

@@ -136,7 +136,8 @@ def _counted_once(reading: Reading) -> Reading:
     said = [copies.words()] if len(copies) else []
     said += [copies.near_words()] if copies.near else []
     once = reading.dataset.counted_once
-    return replace(reading, dataset=once, warnings=(*reading.warnings, *said), copies=copies)
+    copied = len(reading.dataset) - len(once)
+    return replace(reading, dataset=once, warnings=(*reading.warnings, *said), copies=copies, copied_rows=copied)
 
 
 def _first_entries(file: ProblemFile, dataset: Dataset) -> Dataset:

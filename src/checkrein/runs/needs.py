@@ -1,0 +1,38 @@
+"""What a run will need of memory, about, as was measured: told before it begins, refused where it is not there."""
+
+from checkrein.base.memory import in_words, require_memory
+from checkrein.runs.prepare import Prepared
+
+BASE = 2.5e8  # bytes of the program itself
+ROW, ROW_OF_COST = 2_600, 500  # bytes of a row, and for each cost
+COPIES = 6  # of a number for each row and action
+PAIR_OF_COST = 9_000  # bytes of a pair of state and action, for each cost: policies and values of all rounds and folds
+SQUARES = 3  # of a number for each two states, where values are solved for at once
+ROW_OF_FEATURES, ACTION_OF_FEATURES = 8_000, 200  # bytes of a row, and for each action, where features are learned
+HELD_OUT_PAIR = 12_000  # the same where a part is held out, and refitted often
+WORTH_SAYING = 1e9  # bytes
+
+
+def memory_needed(prepared: Prepared) -> float:
+    """Return about how many bytes a run takes at its peak."""
+    dataset, costs = prepared.dataset, 1 + prepared.problem.n_constraints
+    rows, actions, states = len(dataset), dataset.n_actions, prepared.problem.dataset.n_states
+    needed = BASE + rows * (ROW + ROW_OF_COST * costs) + COPIES * 8.0 * rows * actions
+    if states is None:
+        return needed + float(rows) * (ROW_OF_FEATURES + ACTION_OF_FEATURES * actions)
+    if prepared.cross_fitted:
+        return needed + PAIR_OF_COST * costs * float(states) * actions + SQUARES * 8.0 * states**2
+    return needed + HELD_OUT_PAIR * costs * float(states) * actions
+
+
+def require_room(prepared: Prepared, most: float | None = None) -> str:
+    """Raise unless a run fits into memory; return a sentence about what it needs, empty where that is little.
+
+    most: bytes that it may take, in place of what the machine has
+    """
+    dataset, needed = prepared.dataset, memory_needed(prepared)
+    states, many = prepared.problem.dataset.n_states, f"{dataset.n_actions:,} actions"
+    many = many if states is None else f"{states:,} states and {many}"
+    advice = "group states or actions, take fewer rows, or pass --max-memory if the machine has more"
+    require_memory(needed, f"learning from {len(dataset):,} rows with {many}", advice, most)
+    return f"This needs about {in_words(needed)} of memory." if needed > WORTH_SAYING else ""
