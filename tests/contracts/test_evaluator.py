@@ -83,7 +83,7 @@ def check_a_mixture_follows_one_member_per_episode(case):
 
 
 def check_what_has_no_evidence_counts_at_its_worst(case):
-    """In the only logged state action 1 was never taken: it costs the most that a step did, or all that the range allows.
+    """In the only logged state action 1 was never taken: it costs the most that a step did, or what the range allows.
 
     Every episode is one decision, so nothing is feared to follow it.
     """
