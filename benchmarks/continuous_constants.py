@@ -2,7 +2,7 @@
 
 Each is the best, by 30,000 rollouts and with limits kept by a standard error, of two searches: the one that `tune`
 runs, and its earlier form (25 rounds, or 15 and 300 trials; 1% kept free). So `tune` prints others. For hiv only the
-earlier form was run. "free" is left out where no search found anything better than near behavior.
+earlier form was run, for shock, offers and reactor only the other. "free" is left out where no search found anything better than near behavior.
 """
 
 FOUND: dict[str, dict[str, list[list[float]]]] = {
@@ -35,5 +35,25 @@ FOUND: dict[str, dict[str, list[list[float]]]] = {
     "oncology": {
         "near": [[0.51, -0.66, 0.33, -0.02, 0.41, -0.21, 0.25], [-0.29, -0.03, -0.61, -0.07, 0.44, -0.92, -0.62]],
         "free": [[0.98, -0.87, 0.88, 0.04, 0.62, 0.2, 0.38], [-0.65, 0.17, -0.49, -0.32, 0.49, -1.47, -0.85]],
+    },
+    "shock": {
+        "near": [[1.98, -0.96, -0.37, -1.24, -0.12, -0.68], [1.68, -2.61, 0.07, 1.6, 0.11, 2.02]],
+        "free": [[2.01, -1.21, -0.91, -1.75, -0.01, -0.74], [1.85, -3.25, 0.11, 1.58, -0.11, 2.28]],
+    },
+    "offers": {
+        "near": [
+            [-0.39, 0.3, 0.96, -0.27, -0.65, 0.11, -0.09],
+            [-1.6, 0.04, 0.13, 0.51, 0.4, 0.41, 0.0],
+            [-0.29, -1.3, -0.5, 0.32, 0.02, 0.29, -1.4],
+        ],
+        "free": [
+            [0.02, 0.1, 2.08, -0.33, -0.94, 0.07, -0.07],
+            [-2.7, -0.56, 0.3, 0.39, 0.11, -0.56, -0.27],
+            [-0.34, -2.43, -1.15, 0.36, 0.64, -0.02, -1.84],
+        ],
+    },
+    "reactor": {
+        "near": [[-0.16, -0.79, -0.64, 2.04, 0.06, -1.05], [-0.81, -0.23, -0.35, 0.39, -1.11, 0.1]],
+        "free": [[-0.0, -1.23, -0.72, 2.43, -0.06, -1.13], [-1.14, -0.37, -0.01, 0.24, -0.95, 0.32]],
     },
 }

@@ -2,6 +2,7 @@
 
     python d3rlpy_side.py fqe   INPUT.npz OUTPUT.json --steps 20000 --every 1000
     python d3rlpy_side.py train INPUT.npz OUTPUT.npz  --algo cql --steps 20000 --seed 0
+    python d3rlpy_side.py constrained INPUT.npz OUTPUT.npz --seed 0
 
 Everything runs on one CPU thread, without progress bars and without log files.
 
@@ -11,6 +12,7 @@ episode_ends (n,) (terminal or timeout), the rows of an episode in their order i
          action = argmin_a (state @ W + b)[a]. Optional, to check the policy: target_actions (n,),
          target_next_actions (n,), target_initial_actions (e,).
   train: rewards (n,), or costs (n, k), of which the first is then minimised.
+  constrained: costs (n, k), discount. CQL minimises the first, and discrete FQE values what it learned, for every cost.
 """
 
 import argparse
@@ -178,13 +180,45 @@ def train(args):
             f"{args.algo}: steps {steps}, seconds {wall:.1f}, mean return {returns.mean():.1f}",
             flush=True,
         )
-    # Q(s) = relu(relu(s @ W0.T + b0) @ W1.T + b1) @ W2.T + b2, greedy action = argmax.
+    np.savez(args.output, curve=curve, returns=returns, mean_return=returns.mean(), **layers_of(algo))
+
+
+def constrained(args):
+    """CQL of the first cost, then FQE of every cost; both see costs in units of how much they vary."""
+    data = np.load(args.input)
+    gamma, actions = float(data["discount"]), int(data["actions"].max()) + 1
+    scales = 1.0 / np.maximum(data["costs"].std(axis=0), 1e-9)
+    begins = np.append(True, data["episode_ends"][:-1])
+    initial = data["states"][begins].astype(np.float32)
+    d3rlpy.seed(args.seed)
+    encoder = d3rlpy.models.VectorEncoderFactory([64, 64])
+    learner = d3rlpy.algos.DiscreteCQLConfig(
+        gamma=gamma, batch_size=256, learning_rate=3e-4, target_update_interval=500, encoder_factory=encoder
+    ).create(device=False)
+    for _ in fit_in_chunks(
+        learner, make_dataset(data, -data["costs"][:, 0] * scales[0], actions), args.steps, args.steps
+    ):
+        pass
+    estimates = []
+    for costs, scale in zip(data["costs"].T, scales, strict=True):
+        config = d3rlpy.ope.FQEConfig(
+            gamma=gamma, batch_size=256, learning_rate=3e-4, target_update_interval=100, encoder_factory=encoder
+        )
+        model = d3rlpy.ope.DiscreteFQE(algo=learner, config=config)
+        for _ in fit_in_chunks(model, make_dataset(data, costs * scale, actions), args.fqe_steps, args.fqe_steps):
+            pass
+        estimates.append(model.predict_value(initial, learner.predict(initial)).mean() / scale)
+    np.savez(args.output, estimates=estimates, **layers_of(learner))
+
+
+def layers_of(algo):
+    """Q(s) = relu(relu(s @ W0.T + b0) @ W1.T + b1) @ W2.T + b2, greedy action = argmax."""
     layers = [m for m in algo.impl.q_function[0].modules() if isinstance(m, torch.nn.Linear)]
     weights = {}
     for i, layer in enumerate(layers):
         weights[f"W{i}"] = layer.weight.detach().numpy()
         weights[f"b{i}"] = layer.bias.detach().numpy()
-    np.savez(args.output, curve=curve, returns=returns, mean_return=returns.mean(), **weights)
+    return weights
 
 
 def main():
@@ -210,10 +244,13 @@ def main():
     two.add_argument("--discount", type=float, default=0.99)
     two.add_argument("--episodes", type=int, default=100)
     two.add_argument("--eval-seed", type=int, default=100_000)
-    for command in (one, two):
+    three = commands.add_parser("constrained")
+    three.set_defaults(run=constrained, every=None)
+    three.add_argument("--fqe-steps", type=int, default=5000)
+    for command in (one, two, three):
         command.add_argument("input")
         command.add_argument("output")
-        command.add_argument("--steps", type=int, required=True)
+        command.add_argument("--steps", type=int, required=command is not three, default=10_000)
         command.add_argument("--seed", type=int, default=0)
     one.add_argument("--every", type=int, required=True)
     two.add_argument("--every", type=int, help="evaluate every so many steps; default: at the end")

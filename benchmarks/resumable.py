@@ -19,9 +19,10 @@ def options(
     runs: int,
     out: str,
     flags: Mapping[str, str] | None = None,
+    values: Mapping[str, str] | None = None,
     sizes: Sequence[int] | None = None,
 ) -> argparse.Namespace:
-    """Read the options that all such benchmarks have, flags of one with what they are for, and sizes if it has any."""
+    """Read the options that all such benchmarks have, flags and values of one with what they are for, and its sizes."""
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=runs, help="seeds of each setting and size")
     parser.add_argument("--jobs", type=int, default=2)
@@ -31,6 +32,8 @@ def options(
         parser.add_argument("--sizes", type=int, nargs="*", default=list(sizes), help="episodes of a log")
     for flag, purpose in (flags or {}).items():
         parser.add_argument(f"--{flag}", action="store_true", help=purpose)
+    for name, purpose in (values or {}).items():
+        parser.add_argument(f"--{name}", help=purpose)
     return parser.parse_args()
 
 
