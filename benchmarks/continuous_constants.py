@@ -2,7 +2,8 @@
 
 Each is the best, by 30,000 rollouts and with limits kept by a standard error, of two searches: the one that `tune`
 runs, and its earlier form (25 rounds, or 15 and 300 trials; 1% kept free). So `tune` prints others. For hiv only the
-earlier form was run, for shock, offers and reactor only the other. "free" is left out where no search found anything better than near behavior.
+earlier form was run, for shock, offers and reactor only the other. "free" is left out where no search found anything
+better than near behavior.
 """
 
 FOUND: dict[str, dict[str, list[list[float]]]] = {
