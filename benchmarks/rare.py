@@ -29,6 +29,7 @@ from scipy.stats import binomtest
 from threadpoolctl import threadpool_limits
 
 from checkrein import AtMost, Dataset, Problem, Support, TabularPolicy, certify, learn_certified
+from checkrein.base.errors import ProblemError
 from checkrein.data.split import split_episodes
 from checkrein.policies import members_of
 from checkrein.protocols import Policy
@@ -82,10 +83,18 @@ def learn(world: World, dataset: Dataset, seed: int) -> dict[str, Any]:
         "behavior_ratio": ratio(world, behavior),
         "objective": deployed[objective],
         "behavior": behavior[objective],
-        "optimum": mdp.optimum(objective=objective, constraints=constraints).values[objective],
+        "optimum": optimum(world),
         "why": found.explanation,
         "seconds": seconds,
     }
+
+
+def optimum(world: World) -> float:
+    """Return the constrained optimum's objective, infinity where no policy keeps the limits: then none is better."""
+    try:
+        return world.mdp.optimum(objective=world.objective, constraints=world.constraints).values[world.objective]
+    except ProblemError:
+        return np.inf
 
 
 def judge(world: World, dataset: Dataset, seed: int) -> dict[str, Any]:
