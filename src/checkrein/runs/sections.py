@@ -197,9 +197,7 @@ class Learn(Section):
     n_trees: Annotated[int, Field(ge=1)] = 20  # of each action
     min_leaf: Positive = 10.0  # rows in a leaf of a tree, at the least
     hidden: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)] = [64, 64]  # widths of a network's layers
-    conservatism: Annotated[float, Field(ge=0, allow_inf_nan=False)] = (
-        0.1  # of a network: makes what is rare dear
-    )
+    conservatism: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0  # makes what is rare dear to a network
     learner: Literal["cutting-plane", "exponentiated-gradient", "online-gradient-descent"] = "cutting-plane"
     bound: Positive | None = None  # on the multipliers; default: far above any price that the costs suggest
     rate: Positive | None = None  # of the gradient learners
