@@ -206,7 +206,7 @@ def test_a_few_episodes_prove_nothing():
 
 def test_a_looser_rule_comes_after_a_stricter_one_has_passed():
     rules = [Support(min_count=150), Support(min_count=10)]
-    found = learn_certified(problem_of(0, limit=FREE + 0.3 * (FREE - LEAST)), supports=rules, seed=0)
+    found = learn_certified(problem_of(0, limit=FREE + 0.8 * (FREE - LEAST)), supports=rules, seed=0)
     assert {candidate.rule for candidate in found.candidates} == {0, 1}
     assert found.passed.objective == min(
         r.objective for r in found.candidates if r.passed and r.margin == found.passed.margin
@@ -277,3 +277,22 @@ def test_where_behavior_breaks_a_limit_what_keeps_it_is_returned_unless_it_is_sh
         problem = Problem(log, objective="c", constraints=[AtMost("g0", 0.7)], discount=0.9)
         assert (learn_certified(problem, seed=0).policy is not None) == returned
         assert learn_certified(problem, improvement="not asked", seed=0).policy is not None
+
+
+@pytest.mark.slow
+def test_actions_that_are_alike_are_seldom_called_better():
+    """What folds learn is luck, and each has part in what the others learn: episodes alone would err in 15 %."""
+    claimed = 0
+    for seed in range(80):
+        rng = np.random.default_rng([seed, 7])
+        actions, n = rng.integers(5, size=1500), 1500
+        costs = {"cost": rng.random(n) < 0.5, "dose": rng.random(n) < 0.2}
+        alike = np.zeros(n, int)
+        log = Dataset.from_arrays(
+            states=alike, actions=actions, next_states=alike, costs=costs, terminals=np.ones(n, bool),
+            episodes=np.arange(n), n_actions=5, n_states=1,
+        )  # fmt: skip
+        problem = Problem(log, objective="cost", constraints=[AtMost("dose", 1.0)], discount=1.0)
+        found = learn_certified(problem, distances=(), margins=(0.0,), supports=[Support(min_count=10)], seed=seed)
+        claimed += any(candidate.improvement == "better" for candidate in found.candidates)
+    assert claimed <= 8  # at 5 %, more in 2 % of such tests; at 15 %, no more in 14 %

@@ -1,4 +1,4 @@
-"""What a log says about what a certificate assumes: that the state is enough, and that the future is like the past.
+"""What a log says of what a certificate assumes: the state is enough, the future like the past, no end a consequence.
 
 Each check has the p-value of its assumption, from one test of everything that was looked at. Where it is small the
 words say so; where it is so small that chance is no explanation, a pass is forbidden.
@@ -12,22 +12,45 @@ from checkrein.certification.diagnostics import Check, usual_propensities
 from checkrein.certification.drift import Drift, drift_of
 from checkrein.certification.moments import CLEAR, SUSPECT
 from checkrein.certification.past import LAST_ACTION, LAST_STATE, STEPS, past_tested
+from checkrein.certification.stopping import stopping_of
 from checkrein.evaluation.known_weights import known_propensities
 from checkrein.evaluation.propensities import Propensities
 from checkrein.problem import Episodes, Problem
 
 MATERIAL = 0.1  # of a limit: a drift by less hardly changes what is certified
 MARKOV, DRIFT, BEHAVIOR, CALIBRATION = "state is enough", "drift of costs", "drift of behavior", "calibration"
+STOPPING = "where the log stops"
 
 
 def assumption_checks(problem: Problem) -> list[Check]:
     """Check what can be checked, whoever is judged; what does not apply is left out."""
-    return list(problem.once("assumption checks", lambda: [*_markov(problem), *_drift(problem)]))
+    return list(problem.once("assumption checks", lambda: [*_stopping(problem), *_markov(problem), *_drift(problem)]))
 
 
 def assumption_warnings(problem: Problem) -> list[str]:
     """Return what looks wrong, in words, with what to do about it."""
     return [f"{check.words}: {check.advice}" for check in assumption_checks(problem) if check.value < SUSPECT]
+
+
+def _stopping(problem: Problem) -> list[Check]:
+    """Forbid a pass where rows that lack a next state clearly cost more than like rows, or differ in the objective."""
+    found = stopping_of(problem)
+    if found is None:
+        return []
+    count = len(found.p)
+    adjusted = np.minimum(count * found.p, 1.0)
+    harmful = (adjusted < CLEAR) & ((found.excess > 0) | (np.arange(count) == 0) & (problem.objective is not None))
+    one = int(np.argmin(np.where(harmful, adjusted, adjusted + 1) if harmful.any() else adjusted))
+    p, rows = float(adjusted[one]), f"{found.rows} rows whose next state the log lacks"
+    words = f"{rows} cost what like rows do ({_odds(p, count)})"
+    if p < SUSPECT:
+        way = "more" if found.excess[one] > 0 else "less"
+        words = (
+            f"{rows} have {abs(found.excess[one]):.3g} {way} of {problem.value_names[one]} than like rows that go on"
+        )
+        words += f" ({_odds(p, count)}): what the log stops at is lost, for these rows are left out"
+    advice = "mark as terminal where episodes end, or log what follows such rows"
+    return [_check(STOPPING, p, ok=not harmful.any(), words=words, advice=advice)]
 
 
 def _markov(problem: Problem) -> list[Check]:

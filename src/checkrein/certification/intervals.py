@@ -31,6 +31,12 @@ class Interval(NamedTuple):
     lower: FloatArray  # (k,)
     upper: FloatArray  # (k,)
 
+    def widened(self, factor: float) -> "Interval":
+        """Return it with every standard error, and so every distance to a bound, that many times as large."""
+        estimates, errors, lower, upper = self
+        down, up = factor * (estimates - lower), factor * (upper - estimates)
+        return Interval(estimates, factor * errors, estimates - down, estimates + up)
+
 
 def student(estimates: FloatArray, errors: FloatArray, weights: FloatArray, alpha: float) -> Interval:
     """Trust the normal limit, with as many degrees of freedom as there are units of equal weight, less one."""

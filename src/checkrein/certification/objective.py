@@ -77,14 +77,16 @@ def judge_objectives(
     *,
     alpha: float,
     rng: np.random.Generator,
+    widen: float = 1.0,
 ) -> list[JudgedObjective]:
     """Judge K policies at once, at one level for all: whichever of them is chosen, it holds of that one.
 
     gains: (u, K) what each independent unit of weight (u,) says of the difference to behavior
     estimates: (K,) of the objective itself; missed: what may have been missed of each, in one or more ways
+    widen: times as large as units alone say standard errors are, where policies were learned from the units
     """
     gains = np.where(np.abs(gains) <= STILL * np.abs(estimates), 0.0, gains)
-    interval = bootstrap_t(gains, weights, draws(len(gains), REPLICATES, rng), alpha)
+    interval = bootstrap_t(gains, weights, draws(len(gains), REPLICATES, rng), alpha).widened(widen)
     found, outcome = [], outcomes_of(problem)[0]
     for i, estimate in enumerate(estimates):
         one = Interval(*(column[i : i + 1] for column in interval))

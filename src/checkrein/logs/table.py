@@ -296,6 +296,11 @@ def _row_warnings(dataset: Dataset, last: BoolArray, terminal: str | None) -> li
         said.append(
             "no terminal column: the last row of each episode is left out of the regressions, name one if there is"
         )
+    elif stops := int((last & ~dataset.terminals & ~dataset.next_observed).sum()):
+        said.append(
+            f"{stops} of {int(last.sum())} episodes stop without a terminal mark: what follows is not known, so their "
+            "last rows are left out of the regressions; mark them as terminal if the episodes end there"
+        )
     return said + _rare_actions(dataset)
 
 

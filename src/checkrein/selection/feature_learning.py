@@ -17,6 +17,7 @@ from checkrein.evaluation.known_weights import known_propensities
 from checkrein.evaluation.scores import JudgedScores
 from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
+from checkrein.selection.judged_episodes import PAIRED
 from checkrein.selection.judging import CLEAR, DECIDING
 from checkrein.selection.learning import Aim
 from checkrein.selection.tilting import Tilting
@@ -68,7 +69,7 @@ class FeatureFold:
         scored = _judged(self.learner, rows, policy)
         missed = scored.exposure.missed(self.mine, slice(1, None))
         scores, values = rows.log.unit_means(scored.scores), rows.log.mean(scored.scores)
-        plain = johnson_t((scores - values)[:, 1:], values[1:], weights, self.alpha)
+        plain = johnson_t((scores - values)[:, 1:], values[1:], weights, self.alpha).widened(PAIRED)
         width = np.sqrt(self.share) * (allow_for_missed(plain, missed, self.alpha).upper - values[1:])
         told = _rests(weights[:, None] * (scores - values)[:, 1:]) >= self.share * DECIDING
         told |= limits - values[1:] >= CLEAR * plain.standard_errors
@@ -78,7 +79,8 @@ class FeatureFold:
             return True
         gain = scores[:, :1] - behavior[:, :1]
         mean = weights @ gain / weights.sum()
-        return bool(student(mean, standard_errors(gain - mean, weights), weights, self.alpha).upper[0] < 0)
+        found = student(mean, standard_errors(gain - mean, weights), weights, self.alpha)
+        return bool(found.widened(PAIRED).upper[0] < 0)
 
 
 def _judged(learner: Tilting, rows: FeatureRows, policy: Policy) -> JudgedScores:

@@ -1,5 +1,6 @@
 """What each episode says of a policy that was learned without it, beside what it says of behavior."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +11,15 @@ from checkrein.base.arrays import Array, BoolArray, FloatArray, IntArray
 from checkrein.certification.intervals import Interval, johnson_t
 from checkrein.evaluation.one_step import ScoresFrom
 from checkrein.problem import Episodes
+
+PAIRED = math.sqrt(2)
+"""How much wider bounds are than episodes alone say, where policies of all folds are judged together.
+
+Of two folds, each helped to learn the policy that the other judges. Where what is learned is mostly luck (actions that
+are alike, a limit that all policies just break), both are lucky together, so each pair of folds counts twice, and the
+variance is twice that of independent episodes. (At most, as far as policies are linear in that luck; where all would
+learn the same policy it is once. No statistic of one log tells which: Luedtke & van der Laan 2016.)
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,4 +92,4 @@ class JudgedEpisodes:
         sums = np.column_stack([np.bincount(units, column) for column in pulls.T])
         means = sums / np.where(weights > 0, weights, 1.0)[:, None]
         values = weights @ means / weights.sum()
-        return johnson_t(means - values, values, weights, alpha)
+        return johnson_t(means - values, values, weights, alpha).widened(PAIRED)

@@ -30,7 +30,7 @@ from checkrein.evaluation.scores import Exposure, JudgedScores
 from checkrein.policies import MixturePolicy, members_of
 from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
-from checkrein.selection.judged_episodes import JudgedEpisodes
+from checkrein.selection.judged_episodes import PAIRED, JudgedEpisodes
 
 METHOD = "one-step"
 DECIDING = 10.0  # the effective sample size that a spread must rest on ...
@@ -139,6 +139,7 @@ class Scores(NamedTuple):
         each = shared if finite else level.alpha  # a pass needs all bounds: it is wrong as seldom as each of them
         plain = johnson_t(influence, values[1:], self.weights, each)
         plain = plain._replace(lower=johnson_t(influence, values[1:], self.weights, shared).lower)  # a fail needs one
+        plain = plain.widened(PAIRED)
         interval = allow_for_missed(plain, missed, each)
         words = f"{self.unsupported:.2%} of the policies' decisions have no evidence where they were learned"
         checks: list[Check] = [enough_episodes(problem), seldom_unsupported(self.unsupported, words)]
@@ -187,7 +188,9 @@ def objectives_of(problem: Problem, scored: Sequence[Scores], level: Level) -> l
     gains = np.column_stack([one.scores[:, 0] - one.behavior[:, 0] for one in scored])
     estimates = np.array([one.values[0] for one in scored])
     missed = [one.exposure.missed(problem, slice(1)) for one in scored]
-    return judge_objectives(problem, gains, estimates, scored[0].weights, missed, alpha=level.alpha, rng=rng)
+    return judge_objectives(
+        problem, gains, estimates, scored[0].weights, missed, alpha=level.alpha, rng=rng, widen=PAIRED
+    )
 
 
 def breaks_a_limit(problem: Problem, parts: Sequence[JudgedFold], level: Level) -> bool:
