@@ -11,6 +11,7 @@ from checkrein.base.errors import DataError
 from checkrein.base.storage import storable
 from checkrein.data.memory import NONE, Memory
 
+STEP_NUMBER = "step number"  # the column that a horizon adds to the state: 1 at the first decision of an episode
 PREVIOUS = "previous action"  # the column of a table in which a policy that remembers it looks it up
 MISSING = "(missing)"  # how a value that is not there is shown
 
@@ -106,6 +107,11 @@ class Encoding:
 
     def _own_states(self, table: pl.DataFrame) -> Array:
         for column in self.columns:
+            if column.name == STEP_NUMBER and column.name not in table.columns:
+                raise DataError(
+                    f"the table has no column {STEP_NUMBER!r}, which the horizon added to the state: which decision of "
+                    "its episode a row is, 1 for the first"
+                )
             if column.name not in table.columns:
                 raise DataError(f"the table has no column {column.name!r}: it has {', '.join(table.columns)}")
         if self.combinations is None:

@@ -7,11 +7,13 @@ from checkrein.policies.logistic import LogisticPolicy
 from checkrein.policies.majority import MajorityPolicy, one_hot
 from checkrein.policies.mixture import MixturePolicy, load_policy, members_of, probabilities_of, save_policy
 from checkrein.policies.regularized import ChoiceMask, PermittedMask, RegularizedPolicy, written_out
+from checkrein.policies.restricted import AdmissibleMask, RestrictedPolicy
 from checkrein.policies.support import CountMask, EveryAction, Support
 from checkrein.policies.tabular import TabularPolicy, rows_of
 from checkrein.policies.tilted import TiltedPolicy
 
 __all__ = [
+    "AdmissibleMask",
     "BehaviorMask",
     "ChoiceMask",
     "CountMask",
@@ -23,6 +25,7 @@ __all__ = [
     "PermittedMask",
     "RegressedMask",
     "RegularizedPolicy",
+    "RestrictedPolicy",
     "SoftminPolicy",
     "Support",
     "Supported",

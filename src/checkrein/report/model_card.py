@@ -41,6 +41,10 @@ def _lines(summary: Summary, *, deploys: bool) -> Iterator[str]:
     yield f"- {card.rows:,} decisions in {card.episodes:,} episodes{clusters} of {steps}."
     yield f"- Propensities: {'logged' if card.propensities else 'not logged'}. {sentence(_plain(card.functions))}."
     yield f"- Fingerprint: `{summary.repeat.dataset}`."
+    if card.horizon is not None:
+        yield f"- An episode ends after {card.horizon} decisions: the step number is part of the state."
+    if card.inadmissible is not None:
+        yield f"- {card.inadmissible:,} logged decisions were not admissible; the policy never chooses so."
     yield from (f"- Left out: {count:,} rows, {_plain(reason)}." for reason, count in card.left_out.items())
     yield from (f"- Warning: {_plain(one)}." for one in card.warnings)
     yield from ("", "## Objective and limits", "", *_costs(summary))
