@@ -22,9 +22,8 @@ from checkrein import (
 from checkrein.base.errors import DataError, ProblemError
 from checkrein.costs import Entropy, KLDivergence, Switching
 from checkrein.functions import Polynomial
-from checkrein.logs.admissible import ColumnMask
 from checkrein.logs.table import Columns, read_table
-from checkrein.policies import Support, load_policy, members_of, save_policy
+from checkrein.policies import ColumnMask, Support, load_policy, members_of, save_policy
 from checkrein.selection.fixed_sequence import learn_certified
 from numeric_worlds import logged, true_values
 from problems import random_log, random_mdp

@@ -8,16 +8,14 @@ from polars.exceptions import PolarsError
 
 from checkrein.base.arrays import Array, BoolArray, frozen
 from checkrein.base.errors import DataError
-from checkrein.base.storage import storable
-from checkrein.data.encoding import Encoding
-from checkrein.data.expressions import first_line, shortened, sql_expression
+from checkrein.data.expressions import first_line, shortened
 from checkrein.logs.costs import expression
 from checkrein.logs.known import Decisions
 from checkrein.logs.sources import ROW
+from checkrein.policies.column_mask import VALUE, ColumnMask, yes
 from checkrein.problem.admissible import AdmissibleActions
 
 WHAT = "admissible"
-VALUE = "__admissible__"
 
 
 @dataclass(frozen=True)
@@ -58,37 +56,6 @@ def admitted(decisions: Decisions, text: str) -> Admitted:
     return Admitted(actions, rows, (*said, *_broken(rows)))
 
 
-@storable
-@dataclass(frozen=True, eq=False)
-class ColumnMask:
-    """A SQL expression over state and action columns, of feature vectors; where it has no value, nothing is allowed.
-
-    actions: (A,) what the log's action column holds, by the number of each action; None: the encoding's labels
-    booleans: the state columns that hold yes and no
-    """
-
-    expression: str
-    action: str  # the column
-    encoding: Encoding
-    actions: Array | None
-    booleans: tuple[str, ...]
-
-    def allowed(self, states: Array) -> BoolArray:
-        """(n, A)"""  # noqa: D400, D415
-        table = self.encoding.decode(states).with_columns(pl.col(name) > 0.5 for name in self.booleans)
-        labels = list(self.encoding.actions) if self.actions is None else self.actions.tolist()
-        parsed = sql_expression(self.expression)
-        columns = []
-        for label in labels:
-            there = table.with_columns(pl.lit(label).alias(self.action))
-            columns.append(there.with_columns(_yes(parsed))[VALUE].to_numpy())
-        return np.column_stack(columns)
-
-
-def _yes(parsed: pl.Expr) -> pl.Expr:
-    return parsed.cast(pl.Boolean).fill_null(False).alias(VALUE)
-
-
 def _flags(decisions: Decisions, parsed: pl.Expr, text: str) -> BoolArray:
     """(n,) what the rows say; each must say yes or no."""
     table = decisions.table
@@ -112,7 +79,7 @@ def _by_states(decisions: Decisions, parsed: pl.Expr, text: str) -> BoolArray:
         raise DataError(
             f"{WHAT}: {shortened(text)!r} cannot be asked of actions that were never logged: leave n_actions out"
         )
-    found = pairs.with_columns(_yes(parsed))[VALUE].to_numpy()
+    found = pairs.with_columns(yes(parsed))[VALUE].to_numpy()
     return frozen(found.reshape(-1, len(decisions.encoding.actions)))
 
 

@@ -1,6 +1,7 @@
 """Policies, what the log supports, and the one place where no evidence counts at its worst."""
 
 from checkrein.policies.behavior import BehaviorMask, RegressedMask, behavior_policy
+from checkrein.policies.column_mask import ColumnMask
 from checkrein.policies.evidence import Supported, least
 from checkrein.policies.greedy import GreedyPolicy, SoftminPolicy
 from checkrein.policies.logistic import LogisticPolicy
@@ -16,6 +17,7 @@ __all__ = [
     "AdmissibleMask",
     "BehaviorMask",
     "ChoiceMask",
+    "ColumnMask",
     "CountMask",
     "EveryAction",
     "GreedyPolicy",

@@ -17,7 +17,7 @@ from checkrein.data.dataset import Dataset
 from checkrein.data.encoding import Encoding
 from checkrein.data.identity import EpisodeKeys
 from checkrein.game.checkpoint import POLICIES, POLICY, ROUNDS, SETTINGS, SOLUTION
-from checkrein.logs import admissible, known  # noqa: F401  # policies and constraints hold them, known once imported
+from checkrein.logs import known  # noqa: F401  # a constraint may hold its expressions, known once imported
 from checkrein.policies import Support, load_policy, save_policy
 from checkrein.problem import AtMost
 from checkrein.protocols import Policy
