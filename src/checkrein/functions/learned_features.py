@@ -79,12 +79,16 @@ def learn_features(log: Episodes, rng: np.random.Generator, *, network: bool = T
 
 def _raw(x: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
     """(n, p) the columns, their products, and the hidden units."""
-    d = x.shape[1]
-    left, right = np.triu_indices(d) if d <= CROSSED else (np.arange(d), np.arange(d))
+    left, right = product_places(x.shape[1])
     parts = [x, x[:, left] * x[:, right]]
     if second.shape[1]:
         parts.append(_hidden(x, first, second)[1])
     return np.hstack(parts)
+
+
+def product_places(d: int) -> tuple[IntArray, IntArray]:
+    """Return which of d columns are multiplied with which."""
+    return np.triu_indices(d) if d <= CROSSED else (np.arange(d), np.arange(d))
 
 
 def _hidden(x: FloatArray, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
