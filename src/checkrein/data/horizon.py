@@ -69,8 +69,9 @@ def _join(states: Array, steps: IntArray, n_states: int | None) -> Array:
 def _encoding(own: Encoding, horizon: int) -> Encoding:
     """Return what states stand for, with the step as one more column."""
     if own.combinations is None:
-        return replace(own, columns=(*own.columns, StateColumn(STEP_NUMBER)))
+        return replace(own, columns=(*own.columns, StateColumn(STEP_NUMBER)), horizon=horizon)
     column = StateColumn(STEP_NUMBER, tuple(map(str, range(1, horizon + 1))))
     tiled = np.tile(own.combinations, (horizon, 1))
     steps = np.repeat(np.arange(horizon), len(own.combinations))
-    return replace(own, columns=(*own.columns, column), combinations=frozen(np.column_stack([tiled, steps])))
+    every = frozen(np.column_stack([tiled, steps]))
+    return replace(own, columns=(*own.columns, column), combinations=every, horizon=horizon)

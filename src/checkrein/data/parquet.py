@@ -146,7 +146,7 @@ def _arrays(columns: Mapping[str, Array], header: Mapping[str, Any]) -> dict[str
         "initial_weights": _unpack(header["initial_weights"]),
         "n_actions": header["n_actions"],
         "n_states": header["n_states"],
-        "encoding": None if header["encoding"] is None else _encoding(header["encoding"]),
+        "encoding": None if header["encoding"] is None else _encoding(header["encoding"], header.get("horizon")),
     }
 
 
@@ -155,13 +155,13 @@ def _kept(header: Mapping[str, Any]) -> dict[str, Any]:
     return {**ranges, "longest": header["longest"], "horizon": header.get("horizon")}
 
 
-def _encoding(words: Mapping[str, Any]) -> Encoding:
+def _encoding(words: Mapping[str, Any], horizon: int | None) -> Encoding:
     def state_column(name: str, categories: list[str] | None, fill: float | None) -> StateColumn:
         return StateColumn(name, None if categories is None else tuple(categories), fill)
 
     combinations = None if words["combinations"] is None else _unpack(words["combinations"])
     columns = tuple(state_column(**column) for column in words["columns"])
-    return Encoding(tuple(words["actions"]), columns, combinations, words["integer_actions"])
+    return Encoding(tuple(words["actions"]), columns, combinations, words["integer_actions"], horizon=horizon)
 
 
 def _pack(array: Array) -> dict[str, Any]:

@@ -143,7 +143,7 @@ def monomials(n_features: int, degree: int) -> list[tuple[int, ...]]:
 
 def _n_states(policies: tuple[Policy, ...], encoding: Encoding | None) -> int | None:
     """Return the number of finite states, or None where states are feature vectors."""
-    sizes = [size for policy in policies for size in _table_sizes(policy)]
+    sizes = [size for policy in policies for size in table_sizes(policy)]
     exact = sorted({size for size, is_exact in sizes if is_exact})
     if encoding is None:
         return exact[0] if exact else max((size for size, _ in sizes), default=None)
@@ -162,7 +162,7 @@ def _n_states(policies: tuple[Policy, ...], encoding: Encoding | None) -> int | 
     return known
 
 
-def _table_sizes(policy: Policy) -> Iterator[tuple[int, bool]]:
+def table_sizes(policy: Policy) -> Iterator[tuple[int, bool]]:
     """Yield the lengths of the tables inside, and whether a state beyond them is an error."""
     if isinstance(policy, TabularPolicy):
         yield len(policy.table), True
@@ -175,7 +175,7 @@ def _table_sizes(policy: Policy) -> Iterator[tuple[int, bool]]:
             yield len(policy.support.table), True
     if isinstance(policy, MajorityPolicy):
         for member, _ in members_of(policy.mixture):
-            yield from _table_sizes(member)
+            yield from table_sizes(member)
 
 
 def _table(policy: Policy, n_states: int) -> TableMember:

@@ -115,7 +115,7 @@ def read_table(source: object, columns: Columns) -> Reading:
     choices = named_costs(columns.costs)
     opened = _opened(source, columns, state_columns)
     table = _collect(opened, _needed(opened, columns, state_columns, choices))
-    table, episodes, steps, odd_steps = _ordered(opened, table, episode, columns.step)
+    table, episodes, steps, odd_steps = ordered(opened, table, episode, columns.step)
     logged = table.height
     if columns.horizon is not None:
         table, episodes, steps = rows_until(table, episodes, steps, columns.horizon)
@@ -131,6 +131,7 @@ def read_table(source: object, columns: Columns) -> Reading:
         states, encoding, why = encode_states(
             opened, table, state_columns, labels, columns.finite, integer_actions=whole
         )
+        encoding = replace(encoding, horizon=columns.horizon)
     else:
         encoding = replace(columns.encoding, memory=None)
         actions = category_codes(StateColumn(action, encoding.actions), table)
@@ -241,7 +242,7 @@ def require_one_step(**columns: str | int | None) -> None:
         )
 
 
-def _ordered(
+def ordered(
     source: Source, table: pl.DataFrame, episode: str | None, step: str | None
 ) -> tuple[pl.DataFrame, IntArray, IntArray, list[str]]:
     """Return the table by episode (in the order of their first rows) and step, with both as integers from 0 on.
