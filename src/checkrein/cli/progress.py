@@ -21,14 +21,27 @@ class Progress:
     line: str = ""
     doing: str = ""
     since: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=time.monotonic)
 
     def tell(self, doing: str) -> None:
         """Go on to another step."""
         self.doing, self.since = doing, time.monotonic()
 
     def __rich__(self) -> Text:
-        waiting = f"{self.doing}: {time.monotonic() - self.since:.0f} s" if self.live and self.doing else ""
+        now = time.monotonic()
+        waiting = f"{self.doing}: {duration(now - self.since)}, {duration(now - self.began)} in all"
+        waiting = waiting if self.live and self.doing else ""
         return Text("\n".join(filter(None, [self.line, waiting])), overflow="fold", no_wrap=False)
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it: 12 s, 3 min 5 s, 2 h 7 min."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 def plain_goals(problem: "Problem") -> "list[Goal]":
