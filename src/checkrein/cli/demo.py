@@ -1,5 +1,6 @@
 """checkrein demo: a log of slippery FrozenLake, solved and compared with the exact optimum."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,7 +9,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from checkrein.cli.progress import plain_goals, progress_line
+from checkrein.cli.progress import progress_line
 from checkrein.cli.shared import app, console, say
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def demo(
 ) -> None:
     """Log a clumsy walker on slippery FrozenLake, then learn to reach the goal while seldom falling into a hole."""
     from checkrein import FQE, FQI, AtMost, CuttingPlane, Problem, Tabular, solve
+    from checkrein.runs.of_solution import plain_goals, write_solution_report
     from checkrein_studies import frozen_lake
 
     mdp = frozen_lake.lake()
@@ -62,7 +64,20 @@ def demo(
             style="dim",
         )
     )
+    page = write_solution_report(
+        problem,
+        solution,
+        out,
+        evaluator=FQE(Tabular()),
+        told=(
+            "Slippery FrozenLake 8x8: reach the goal, seldom fall into a hole",
+            f"{episodes:,} episodes of a clumsy walker",
+            shlex.join(["checkrein", "demo", "--episodes", str(episodes), "--seed", str(seed), "--out", str(out)]),
+        ),
+        seed=seed,
+    )
     say(f"Run folder: {out} (settings, every round, the policy, the solution)")
+    say(f"Report: {page}")
 
 
 def demo_table(mdp: "TabularMDP", solution: "Solution", limit: "AtMost", *, behavior_values: dict[str, float]) -> Table:

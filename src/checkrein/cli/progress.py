@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from checkrein import Problem, Round
+    from checkrein import Round
     from checkrein.problem.goals import Goal
     from checkrein.selection.fixed_sequence import Candidate
 
@@ -42,13 +42,6 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
-def plain_goals(problem: "Problem") -> "list[Goal]":
-    """Return the problem's goals as they are: of discounted sums, the objective minimised."""
-    from checkrein.problem.goals import Direction, Goal
-
-    return [Goal(problem.objective_name or "", Direction.MINIMISE), *(Goal.of(c) for c in problem.constraints)]
 
 
 def progress_line(goals: "Sequence[Goal]", played: "Round") -> str:
