@@ -10,7 +10,7 @@ from checkrein.evaluation.behavior_value import behavior_value
 from checkrein.game import Solution
 from checkrein.logs.inspection import data_card
 from checkrein.problem import Problem
-from checkrein.problem.goals import Direction, Goal, Unit
+from checkrein.problem.goals import Goal
 from checkrein.protocols import Evaluator
 from checkrein.report.model import Repeat
 from checkrein.report.summary import BEHAVIOR, CITATION, LEARNED, Judged, summary, versions
@@ -18,22 +18,27 @@ from checkrein.runs.fit import write_report
 from checkrein.runs.folder import RunFolder
 
 
-def plain_goals(problem: Problem) -> list[Goal]:
-    """Return the problem's goals as they are: of discounted sums, the objective minimised."""
-    return [Goal(problem.objective_name or "", Direction.MINIMISE), *(Goal.of(c) for c in problem.constraints)]
-
-
 def write_solution_report(
-    problem: Problem, solution: Solution, out: Path, *, evaluator: Evaluator, told: Sequence[str], seed: int
+    problem: Problem,
+    solution: Solution,
+    out: Path,
+    *,
+    goals: Sequence[Goal],
+    evaluator: Evaluator,
+    told: tuple[str, str, str],
+    seed: int,
 ) -> Path:
-    """Write what the report is made of, and the page; told: its title, what the log is, the command that repeats it."""
+    """Write what the report is made of, and the page.
+
+    goals: the objective's first, each called like its column; told: the title, what the log is, the command
+    """
     title, source, command = told
-    goals, rng = plain_goals(problem), np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     judged = {
         LEARNED: Judged(evaluator(problem, solution.policy, rng=rng), None),
         BEHAVIOR: Judged(behavior_value(problem, evaluator, rng=rng).values, None),
     }
-    units = {goal.name: (Unit.SUM, 1.0) for goal in goals}
+    units = {goal.name: (goal.unit, goals[0].direction.sign if goal is goals[0] else 1.0) for goal in goals}
     found = summary(
         problem,
         solution,

@@ -137,6 +137,7 @@ def _cost(row: CostRow, judged: Certificate | None) -> ComparedCost:
         bound=bound,
         verdict=verdict,
         unit=row.unit,
+        share=row.share,
     )
 
 
