@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
+from checkrein.evaluation import FQE
 from checkrein.evaluation.behavior_value import behavior_value
 from checkrein.game import Solution
 from checkrein.logs.inspection import data_card
 from checkrein.problem import Problem
 from checkrein.problem.goals import Goal
-from checkrein.protocols import Evaluator
 from checkrein.report.model import Repeat
 from checkrein.report.summary import BEHAVIOR, CITATION, LEARNED, Judged, summary, versions
 from checkrein.runs.fit import write_report
@@ -24,7 +24,7 @@ def write_solution_report(
     out: Path,
     *,
     goals: Sequence[Goal],
-    evaluator: Evaluator,
+    evaluator: FQE,
     told: tuple[str, str, str],
     seed: int,
 ) -> Path:
