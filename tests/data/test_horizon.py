@@ -1,9 +1,12 @@
 """A finite horizon: time joins the state, and values stop there."""
 
+import json
+
 import numpy as np
 import polars as pl
 import pytest
 
+import checkrein
 from checkrein import (
     FQE,
     FQI,
@@ -186,6 +189,33 @@ def test_what_a_log_cannot_have_a_horizon_of_is_said():
             terminals=[False, True],
             initial_states=[0],
         ).until(2)
+
+
+@pytest.mark.parametrize("state", ["ill", "age"])
+def test_a_run_with_a_horizon_counts_what_it_leaves_out_and_asks_for_the_step(state, tmp_path):
+    log = table(120).with_columns(dose=pl.when(pl.col("act") == "treat").then(1.0).otherwise(0.0))
+    run = checkrein.fit(
+        log,
+        episode="id",
+        step="t",
+        state=state,
+        action="act",
+        minimize="bad",
+        limits={"dose": "at most 3.5"},
+        horizon=3,
+        out=tmp_path / "run",
+    )
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    card = summary["card"]
+    assert (card["horizon"], card["longest"], card["truncated"]) == (3, 3, 0)
+    assert card["left_out"] == {"a row beyond the horizon": 360}
+    assert card["rows"] == card["rows_used"] + 360 == 720
+    assert any("360 rows lie beyond the horizon of 3" in warning for warning in run.warnings)
+    policy = checkrein.load_policy(tmp_path / "run", uncertified=True)
+    rows = [{"ill": "mild", "age": 0.3, STEP_NUMBER: step} for step in (1, 2, 3)]
+    assert set(policy.act(rows, seed=0)) <= {"treat", "wait"}
+    with pytest.raises(DataError, match="'step number' is 4 in row 0: it must be 1 to 3"):
+        policy.act([{"ill": "mild", "age": 0.3, STEP_NUMBER: 4}], seed=0)
 
 
 def test_what_is_certified_with_a_horizon_keeps_its_limit_in_truth():

@@ -137,7 +137,7 @@ class Encoding:
         if wrong.any():
             row = int(wrong.arg_max() or 0)
             raise DataError(
-                f"{STEP_NUMBER!r} is {table[STEP_NUMBER][row]!r} in row {row}: it must be 1 to {self.horizon}, the "
+                f"{STEP_NUMBER!r} is {table[STEP_NUMBER][row]} in row {row}: it must be 1 to {self.horizon}, the "
                 "horizon after which the policy has nothing to decide"
             )
 
