@@ -147,13 +147,16 @@ def test_trees_that_see_more_than_they_split_by_and_an_action_never_logged_are_e
     require_equal(policy, tmp_path / "policy.onnx", log.states)
 
 
-@pytest.mark.parametrize("width", [2, 14])  # products of all columns, or their squares alone
-def test_policies_near_behavior_are_exported_with_their_features(width, tmp_path):
+@pytest.mark.parametrize(
+    ("width", "kind"),
+    [(2, "network"), (14, "network"), (2, "products"), (2, "columns")],  # of 14 columns the squares alone
+)
+def test_policies_near_behavior_are_exported_with_their_features(width, kind, tmp_path):
     rng = np.random.default_rng(0)
     log = log_of_numbers(600)
     wide = np.hstack([log.states, rng.normal(size=(600, width - 2))])
     log = replace(log, states=wide, next_states=wide[rng.permutation(600)], initial_states=wide)
-    features = learn_features(Episodes.of(Problem(log, objective="c", constraints=[], discount=0.8)), rng)
+    features = learn_features(Episodes.of(Problem(log, objective="c", constraints=[], discount=0.8)), rng, kind)
     q = features(wide).shape[1]
     behavior = fit_logistic(features(wide), log.actions, log.weights, 4)  # the last action was never logged
     tilt = rng.normal(size=(q, 4))

@@ -95,9 +95,10 @@ def _learned(graph: Graph, features: LearnedFeatures) -> str:
     centred = graph.add("Sub", "states", graph.constant(features.centre))
     scaled = graph.add("Div", centred, graph.constant(features.scale))
     x = graph.add("Clip", scaled, graph.number(-CLIPPED), graph.number(CLIPPED))
-    left, right = product_places(d)
-    products = [graph.add("Gather", x, graph.constant(places), axis=1) for places in (left, right)]
-    parts = [x, graph.add("Mul", *products)]
+    parts = [x]
+    if features.products:
+        factors = [graph.add("Gather", x, graph.constant(places), axis=1) for places in product_places(d)]
+        parts.append(graph.add("Mul", *factors))
     if features.second.shape[1]:
         hidden = x
         for layer in (features.first, features.second):
