@@ -77,8 +77,15 @@ def learn_features(log: Episodes, rng: np.random.Generator, kind: Kind = "networ
     variances, directions = np.linalg.eigh(np.cov(((raw - middle) / unit).T, bias=True).reshape(raw.shape[1], -1))
     kept = variances > LEAST * max(variances.mean(), 1e-300)
     whitening = directions[:, kept] / np.sqrt(variances[kept]) / unit[:, None]
-    arrays = map(frozen, (centre, scale, first, second, middle, whitening))
-    return LearnedFeatures(*arrays, products=kind != "columns")
+    return LearnedFeatures(
+        centre=frozen(centre),
+        scale=frozen(scale),
+        first=frozen(first),
+        second=frozen(second),
+        middle=frozen(middle),
+        whitening=frozen(whitening),
+        products=kind != "columns",
+    )
 
 
 def _raw(x: FloatArray, first: FloatArray, second: FloatArray, products: bool) -> FloatArray:
