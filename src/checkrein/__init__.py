@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from checkrein.one_call import Run, fit
     from checkrein.online import CuttingPlane, ExponentiatedGradient, OnlineGradientDescent
     from checkrein.policies import GreedyPolicy, MixturePolicy, SoftminPolicy, Support, TabularPolicy, save_policy
-    from checkrein.problem import AtLeast, AtMost, Problem, Values
+    from checkrein.problem import AdmissibleActions, AtLeast, AtMost, Problem, Values
     from checkrein.selection.fixed_sequence import Candidate, CertifiedPolicy, learn_certified
     from checkrein.selection.frontier import Frontier, frontier
     from checkrein.tabular_mdp import TabularMDP
@@ -62,6 +62,7 @@ __all__ = [
     "FQI",
     "LSPI",
     "LSTDQ",
+    "AdmissibleActions",
     "AtLeast",
     "AtMost",
     "Candidate",
@@ -133,6 +134,7 @@ _MODULES = {  # where each public name is from; type checkers read the same from
     "FQI": "checkrein.best_response",
     "LSPI": "checkrein.best_response",
     "LSTDQ": "checkrein.evaluation",
+    "AdmissibleActions": "checkrein.problem",
     "AtLeast": "checkrein.problem",
     "AtMost": "checkrein.problem",
     "Candidate": "checkrein.selection.fixed_sequence",

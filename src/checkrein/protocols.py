@@ -29,6 +29,7 @@ class Policy(Protocol):
         ...
 
 
+@runtime_checkable
 class ActionMask(Protocol):
     """Which actions have evidence."""
 
@@ -89,6 +90,15 @@ class KnownCost(Cost, Protocol):
 
     def per_action(self, states: Array, policy: Policy) -> FloatArray:
         """(n, A) of every action."""
+        ...
+
+
+@runtime_checkable
+class Permits(Protocol):
+    """What rules actions out, whatever the log shows of them."""
+
+    def permitted(self, states: Array) -> BoolArray:
+        """(n, A) the actions that are left."""
         ...
 
 

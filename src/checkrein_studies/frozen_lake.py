@@ -4,14 +4,17 @@ from typing import Any
 
 import numpy as np
 
-from checkrein.base.arrays import Array
+from checkrein.base.arrays import Array, frozen
 from checkrein.data.dataset import Dataset
+from checkrein.data.encoding import Encoding, StateColumn
 from checkrein.policies import TabularPolicy
 from checkrein.protocols import Policy
 from checkrein.tabular_mdp import TabularMDP
 
 DISCOUNT = 0.99  # of the binding problem
 HOLE_LIMIT = 0.03  # which the unconstrained optimum, at 0.05466, exceeds
+SIDE = 8
+ACTIONS = ("left", "down", "right", "up")  # as Gymnasium numbers them
 MAX_STEPS = 200  # of a logged episode, as in Gymnasium's FrozenLake8x8-v1
 
 
@@ -41,6 +44,13 @@ def lake(*, slippery: bool = True, discount: float = DISCOUNT) -> TabularMDP:
     }
     costs = {"goal": -arriving["goal"], "hole": arriving["hole"]}
     return TabularMDP(transitions, costs, np.asarray(source.initial_state_distrib, dtype=np.float64), discount)
+
+
+def words() -> Encoding:
+    """Return what states and actions are called: rows and columns are counted from the upper left corner."""
+    numbers = tuple(map(str, range(1, SIDE + 1)))
+    places = np.stack(np.divmod(np.arange(SIDE**2), SIDE), axis=1)
+    return Encoding(ACTIONS, (StateColumn("row", numbers), StateColumn("column", numbers)), frozen(places))
 
 
 def behavior(mdp: TabularMDP, skill: float = 0.5) -> TabularPolicy:

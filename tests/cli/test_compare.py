@@ -1,5 +1,7 @@
 """Runs side by side: what each came to, what differs in settings and in decisions."""
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -127,3 +129,21 @@ def test_set_is_refused_beside_from(runs):
     )
     assert done.code == 2
     assert "--set does not go with --from" in done.err
+
+
+def test_a_run_with_a_horizon_is_compared_step_by_step(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    n = 1200
+    item = rng.integers(0, 2, n)
+    log = {"id": np.repeat(np.arange(n // 4), 4), "segment": rng.integers(0, 2, n), "item": item}
+    log |= {"p": np.full(n, 0.5), "loss": (rng.random(n) < 0.6 - 0.3 * item) * 1, "harm": item * 1.0}
+    pl.DataFrame(log).write_csv("log.csv")
+    Path("p.toml").write_text(TOML.replace('state = "segment"', 'episode = "id"\nstate = "segment"'))
+    for name, settings in {"all": [], "some": ["--set", "data.horizon=2"]}.items():
+        assert checkrein_command("fit", "p.toml", *settings, "--explore", "--out", name).code == 0
+    done = checkrein_command("compare", "some", "all")
+    assert done.code == 0, done
+    assert "data.horizon" in done.out
+    assert "not compared" not in done.out
+    assert "of 600 logged states" in " ".join(done.out.split())

@@ -17,6 +17,13 @@ def test_the_demo_shows_the_four_policies_and_writes_a_run_folder(tmp_path):
     for words in ("gap", "Converged", "learned", "behavior", "best without limit", "best within limit", "-0.40762"):
         assert words in done.stdout
     assert json.loads((tmp_path / "run" / "solution.json").read_text())["status"] == "converged"
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert f"checkrein demo --episodes 2000 --seed 0 --out {tmp_path / 'run'}" in page
+    assert "Slippery FrozenLake 8x8" in page
+    (tmp_path / "run" / "report.html").unlink()
+    again = command("report", str(tmp_path / "run"))
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "run" / "report.html").read_text() == page
 
 
 def test_a_folder_of_another_run_is_one_message_and_exit_code_two(tmp_path):

@@ -1,17 +1,45 @@
 import json
 import sys
+from dataclasses import replace
 
 import exportable
 import numpy as np
 import pytest
 
-from checkrein import FQE, FQI, AtMost, CuttingPlane, Dataset, GreedyPolicy, Linear, Polynomial, Problem, solve
+from checkrein import (
+    FQE,
+    FQI,
+    AdmissibleActions,
+    AtMost,
+    CuttingPlane,
+    Dataset,
+    GreedyPolicy,
+    Linear,
+    MixturePolicy,
+    Neural,
+    Polynomial,
+    Problem,
+    SoftminPolicy,
+    Trees,
+    solve,
+)
 from checkrein.base.errors import CheckreinError, MissingExtraError, StorageError
-from checkrein.deploy import export_onnx, onnx_export
+from checkrein.deploy import export_json, export_onnx, onnx_export
 from checkrein.deploy.agreement import close_calls
 from checkrein.deploy.portable import portable
 from checkrein.functions import LinearQ
-from checkrein.policies import members_of
+from checkrein.functions.learned_features import learn_features
+from checkrein.policies import (
+    ChoiceMask,
+    EveryAction,
+    LogisticPolicy,
+    MajorityPolicy,
+    RestrictedPolicy,
+    TiltedPolicy,
+    members_of,
+)
+from checkrein.policies.logistic import fit_logistic
+from checkrein.problem import Episodes
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
@@ -26,7 +54,7 @@ def require_equal(policy, path, states):
     """Exact for greedy members away from ties, 1e-6 for probabilities."""
     probabilities, weights = run(path, states)
     members = members_of(policy)
-    unclear = close_calls(portable(policy, None), states)
+    unclear = close_calls(portable(policy, None, models=True), states)
     assert unclear.mean() < 0.001
     assert weights.tolist() == [weight for _, weight in members]
     for place, (member, _) in enumerate(members):
@@ -76,6 +104,78 @@ def test_a_solution_learned_from_features_is_exported_whole(tmp_path):
     require_equal(solution.policy, tmp_path / "policy.onnx", states)
 
 
+def log_of_numbers(n=1500):
+    rng = np.random.default_rng(0)
+    states, actions = rng.normal(size=(n, 2)) * [1, 30] + [0, 50], rng.integers(0, 3, n)
+    return Dataset.from_arrays(
+        states=states,
+        actions=actions,
+        next_states=states[rng.permutation(n)],
+        costs={"c": (states[:, 0] - actions + 1) ** 2, "g": 1.0 * (actions == 2)},
+        terminals=rng.random(n) < 0.2,
+        episodes=np.arange(n),
+    )
+
+
+MODELS = {
+    "trees": Trees(8, 5, freeze_after=4),
+    "network": Neural((16, 8), steps=40, batch=128),
+    "one layer": Neural((), steps=40, batch=128),
+}
+
+
+@pytest.mark.parametrize("functions", MODELS.values(), ids=MODELS)
+def test_trees_and_networks_are_exported_as_they_decide(functions, tmp_path):
+    problem = Problem(log_of_numbers(), objective="c", constraints=[AtMost("g", 0.5)], discount=0.8)
+    members = [FQI(functions, 4)(problem, np.array([price]), rng=np.random.default_rng(1)) for price in (0.0, 1.0, 3.0)]
+    members.append(SoftminPolicy(members[0].q, 0.5, members[0].support))
+    mixture = MixturePolicy(tuple(members), np.array([0.4, 0.3, 0.2, 0.1]))
+    states = np.random.default_rng(2).normal(size=(2000, 2)) * [2, 60] + [0, 50]
+    for policy in (mixture, MajorityPolicy(MixturePolicy(tuple(members[:3]), np.array([0.4, 0.35, 0.25])))):
+        export_onnx(policy, None, tmp_path / "policy.onnx")
+        require_equal(policy, tmp_path / "policy.onnx", states)
+    assert len({tuple(member.probabilities(states).argmax(axis=1)) for member in members[:3]}) > 1
+    with pytest.raises(StorageError, match="export --format onnx"):
+        export_json(mixture, None, tmp_path / "policy.json")
+
+
+def test_trees_that_see_more_than_they_split_by_and_an_action_never_logged_are_exported(tmp_path):
+    log = log_of_numbers(60)
+    problem = Problem(replace(log, n_actions=4), objective="c", constraints=[], discount=0.8)
+    policy = FQI(Trees(3, 40), 2)(problem, np.zeros(0), rng=np.random.default_rng(0))  # roots that are leaves
+    export_onnx(policy, None, tmp_path / "policy.onnx")
+    require_equal(policy, tmp_path / "policy.onnx", log.states)
+
+
+@pytest.mark.parametrize(
+    ("width", "kind"),
+    [(2, "network"), (14, "network"), (2, "products"), (2, "columns")],  # of 14 columns the squares alone
+)
+def test_policies_near_behavior_are_exported_with_their_features(width, kind, tmp_path):
+    rng = np.random.default_rng(0)
+    log = log_of_numbers(600)
+    wide = np.hstack([log.states, rng.normal(size=(600, width - 2))])
+    log = replace(log, states=wide, next_states=wide[rng.permutation(600)], initial_states=wide)
+    features = learn_features(Episodes.of(Problem(log, objective="c", constraints=[], discount=0.8)), rng, kind)
+    q = features(wide).shape[1]
+    behavior = fit_logistic(features(wide), log.actions, log.weights, 4)  # the last action was never logged
+    tilt = rng.normal(size=(q, 4))
+    policy = MixturePolicy(
+        (LogisticPolicy(features, behavior), TiltedPolicy(features, behavior, tilt, 1.5 * q)), np.array([0.5, 0.5])
+    )
+    export_onnx(policy, None, tmp_path / "policy.onnx")
+    require_equal(policy, tmp_path / "policy.onnx", wide * 2)
+
+
+def test_what_is_asked_of_every_state_is_not_written(tmp_path):
+    admissible = AdmissibleActions(exportable.behavior(0.2))
+    restricted = RestrictedPolicy(exportable.RULES["greedy"], admissible)
+    chosen = GreedyPolicy(exportable.linear_q(1), ChoiceMask(EveryAction(exportable.A), (admissible,)))
+    for policy in (restricted, chosen):
+        with pytest.raises(StorageError, match=r"admissible.*keep the run folder"):
+            export_onnx(policy, None, tmp_path / "policy.onnx")
+
+
 def test_the_model_says_what_its_numbers_stand_for(tmp_path):
     export_onnx(exportable.TABLES["mixture"], exportable.FINITE, tmp_path / "policy.onnx")
     session = onnxruntime.InferenceSession(str(tmp_path / "policy.onnx"), providers=["CPUExecutionProvider"])
@@ -89,8 +189,8 @@ def test_the_model_says_what_its_numbers_stand_for(tmp_path):
 def test_a_model_that_disagrees_is_not_written(tmp_path, monkeypatch):
     honest = onnx_export.portable
 
-    def mistaken(policy, encoding):
-        form = honest(policy, encoding)
+    def mistaken(policy, encoding, **choices):
+        form = honest(policy, encoding, **choices)
         object.__setattr__(form.members[0], "degree", 1)
         object.__setattr__(form.members[0], "weights", -form.members[0].weights)
         return form

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import gymnasium
 import numpy as np
 import pytest
@@ -10,10 +12,15 @@ from checkrein.deploy import DeployedPolicy, rollout
 from checkrein.functions import LinearQ
 from checkrein_studies import frozen_lake
 
+
+def always(action, states):
+    return TabularPolicy(np.tile(np.eye(2)[action], (states, 1)))
+
+
 LAKE = frozen_lake.lake()
 OPTIMUM = LAKE.optimum(objective="goal").policy
 BEHAVIOR = frozen_lake.behavior(LAKE)
-ALWAYS = [TabularPolicy(np.tile(np.eye(2)[action], (4, 1))) for action in (0, 1)]
+ALWAYS = [always(action, 4) for action in (0, 1)]
 
 
 class Holes(gymnasium.Wrapper):
@@ -113,14 +120,14 @@ def test_an_encoding_translates_states_and_actions():
 
 
 def test_what_takes_too_long_is_cut_off():
-    played = rollout(ALWAYS[1], Walk(6), episodes=2, seed=0, max_steps=4)
+    played = rollout(always(1, 7), Walk(6), episodes=2, seed=0, max_steps=4)
     assert (played.lengths.tolist(), played.cut_off.tolist()) == ([4, 4], [True, True])
     named = rollout(BEHAVIOR, "FrozenLake8x8-v1", episodes=3, seed=0, max_steps=2)
     assert named.lengths.tolist() == [2, 2, 2]
 
 
 def test_one_episode_tells_nothing_of_its_error():
-    played = rollout(ALWAYS[1], Walk(2), episodes=1, seed=0, max_steps=4)
+    played = rollout(always(1, 3), Walk(2), episodes=1, seed=0, max_steps=4)
     assert played.mean() == 2.0
     assert np.isnan(played.standard_error())
 
@@ -130,17 +137,44 @@ TWO = Encoding(("0", "1"), (StateColumn("a", ("0",)), StateColumn("b", ("0",))),
 ODD = Encoding(("0", "7"), (StateColumn("place", ("0",)),), np.array([[0]]))
 
 
+THREE = LinearQ(Polynomial(1), np.zeros((2, 4, 1)))  # of three numbers
+
+
+def test_a_policy_with_a_horizon_is_told_the_step_and_ends_there():
+    """It acts in the last of its three decisions alone, wherever it is."""
+    columns = (StateColumn("place"), StateColumn("one"), StateColumn("step number"))
+    late = LinearQ(Polynomial(1), np.array([[0.0, 0, 0, 0], [2.5, 0, 0, -1.0]])[:, :, None])
+    policy = DeployedPolicy(GreedyPolicy(late), Encoding(("0", "1"), columns, horizon=3))
+    played = rollout(policy, Walk(6, BOX), episodes=2, seed=0, max_steps=10)
+    assert played.sums[:, 0].tolist() == [1.0, 1.0]
+    assert (played.lengths.tolist(), played.cut_off.tolist()) == ([3, 3], [False, False])
+    with pytest.raises(DataError, match="'step number' is 4 in row 0: it must be 1 to 3"):
+        policy.act([{"place": 3.0, "one": 1.0, "step number": 4}], seed=0)
+    steps = np.array([[i, s] for s in range(2) for i in range(3)])
+    columns = (StateColumn("place", ("0", "1", "2")), StateColumn("step number", ("1", "2")))
+    finite = Encoding(("0", "1"), columns, steps)
+    table = TabularPolicy(np.repeat(np.eye(2), 3, axis=0))  # action 1 in step 2
+    twice = rollout(DeployedPolicy(table, replace(finite, horizon=2)), Walk(2), episodes=2, seed=0, max_steps=10)
+    assert twice.sums[:, 0].tolist() == [1.0, 1.0]
+
+
 @pytest.mark.parametrize(
     ("policy", "environment", "options", "error", "message"),
     [
-        (ALWAYS[0], Walk(2), {"costs": ["fall"]}, DataError, "no 'fall' in step 0 of episode 0: it has twice"),
+        (ALWAYS[0], Walk(3), {"costs": ["fall"]}, DataError, "no 'fall' in step 0 of episode 0: it has twice"),
         (ALWAYS[0], Walk(2), {"costs": ["reward"]}, ArgumentError, "each needs a name"),
         (ALWAYS[0], Walk(2), {"discount": 0.0}, ArgumentError, "discount is 0.0"),
         (ALWAYS[0], Walk(2), {"episodes": 0}, ArgumentError, "episodes is 0"),
-        (ALWAYS[0], Walk(9), {}, DataError, "state 4 in row 0, but the table has only 4"),
+        (ALWAYS[0], Walk(9), {}, ArgumentError, "environment has 10 states, but the policy was learned from 4"),
+        (ALWAYS[0], "FrozenLake-v1", {}, ArgumentError, "environment has 16 states, but the policy was learned from 4"),
+        (ALWAYS[0], Walk(3, BOX), {}, ArgumentError, "shows Box.* but the policy knows 4 finite states"),
+        (GreedyPolicy(THREE), Walk(3, BOX), {}, ArgumentError, "shows Box.*, which the policy cannot read"),
+        (GreedyPolicy(THREE), Walk(3), {}, ArgumentError, "shows Discrete.*, which the policy cannot read"),
+        (ALWAYS[0], "Nope-v0", {}, ArgumentError, "'Nope-v0' cannot be made: Environment `Nope` doesn't exist"),
+        (ALWAYS[0], "nothing:Here-v0", {}, ArgumentError, "cannot be made: No module named 'nothing'"),
         (ALWAYS[0], Walk(2, spaces.MultiBinary(3)), {}, ArgumentError, r"observations are MultiBinary\(3\)"),
         (ALWAYS[0], "Pendulum-v1", {}, ArgumentError, "actions are Box.*only Discrete"),
-        (TabularPolicy(np.tile([0.0, 0, 1], (4, 1))), Walk(2), {}, ArgumentError, "action 2, but the env.* has 2"),
+        (TabularPolicy(np.tile([0.0, 0, 1], (3, 1))), Walk(2), {}, ArgumentError, "3 actions, but the env.* has 2"),
         (DeployedPolicy(ALWAYS[0], WORDS), Walk(2), {}, ArgumentError, "are stay, go, but the environment takes"),
         (DeployedPolicy(ALWAYS[0], TWO), Walk(2), {}, ArgumentError, "one integer, but the policy's states are a, b"),
         (DeployedPolicy(ALWAYS[0], ODD), Walk(2), {}, ArgumentError, "may take action 7, but the environment has"),
@@ -153,6 +187,6 @@ def test_what_does_not_fit_is_named(policy, environment, options, error, message
 
 
 def test_a_sum_that_was_not_asked_for_is_named():
-    played = rollout(ALWAYS[1], Walk(2), episodes=1, seed=0, max_steps=4)
+    played = rollout(always(1, 3), Walk(2), episodes=1, seed=0, max_steps=4)
     with pytest.raises(ArgumentError, match="nothing is called 'hole': there are sums of reward"):
         played.mean("hole")

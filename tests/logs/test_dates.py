@@ -8,6 +8,7 @@ import pytest
 from checkrein import read_logs
 from checkrein.base.errors import DataError
 from checkrein.logs.dates import in_order
+from checkrein.logs.table import Columns, read_table
 
 WRITTEN = {
     "year first": ["2024-01-31", "2024-02-01", "2023-12-05"],
@@ -25,6 +26,43 @@ WRITTEN = {
 def test_dates_in_every_usual_form_are_dates(way):
     found = in_order(pl.Series("day", WRITTEN[way]), "step 'day'")
     assert found.to_list() == [datetime(2024, 1, 31), datetime(2024, 2, 1), datetime(2023, 12, 5)]
+
+
+ROUGHLY = {
+    "months": ["2024-01", "2024-02", "2023-12"],
+    "months last": ["01/2024", "02/2024", "12/2023"],
+    "months as words": ["Jan 2024", "Feb 2024", "December 2023"],
+    "short months": ["Jan-24", "Feb-24", "Dec-23"],
+    "quarters": ["2024-Q1", "2024-Q2", "2023-Q4"],
+    "quarters first": ["Q1 2024", "Q2 2024", "Q4 2023"],
+    "weeks": ["2024-W9", "2024-W10", "2023-W49"],
+    "weekdays": ["Wed, 31 Jan 2024", "Thursday 1 Feb 2024", "Tue, 05 Dec 2023"],
+    "mail": ["Wed, 31 Jan 2024 09:05:00 +0000", "Thu, 01 Feb 2024 09:05:00 +0100", "Tue, 05 Dec 2023 09:05:00 +0000"],
+    "UTC": ["2024-01-31 09:05:00 UTC", "2024-02-01 09:05:00 UTC", "2023-12-05 09:05:00 UTC"],
+    "without marks": ["20240131T0905", "20240201T0905", "20231205T0905"],
+    "with seconds": ["20240131T090512", "20240131T090513", "20231205T090512"],
+    "SAS": ["31JAN2024:09:05:00", "01FEB2024:09:05:00", "05DEC2023:09:05:00"],
+    "two digits after a word": ["31-Jan-24", "01-Feb-24", "05-Dec-23"],
+    "times of a day": ["10:05", "11:00", "9:30"],
+    "with noon": ["10:05 AM", "1:00 PM", "9:30 AM"],
+    "visits": ["visit 9", "Visit 10", "visit 2"],
+    "V": ["V9", "V10", "V02"],
+    "since the start": ["30:05", "101:00", "4:59"],
+    "half days": ["9:30am", "1:15pm", "12:05am"],
+}
+
+
+@pytest.mark.parametrize("way", ROUGHLY)
+def test_other_usual_forms_are_put_in_their_order(way):
+    middle, last, first = in_order(pl.Series("t", ROUGHLY[way]), "step 't'").to_list()
+    assert first < middle < last
+    assert not isinstance(first, str)
+
+
+def test_times_without_a_date_are_a_warning():
+    table = {"who": ["a", "a"], "t": ["23:50", "0:10"], "x": ["u", "v"], "do": ["u", "v"], "cost": [1.0, 2.0]}
+    found = read_table(pl.DataFrame(table), Columns("who", "x", "do", "cost", step="t"))
+    assert any("after midnight" in words for words in found.warnings)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +89,16 @@ def test_where_the_day_or_the_month_may_come_first_nothing_is_guessed():
     assert in_order(pl.Series("day", ["03/03/2024", "04/04/2024"]), "step 'day'")[0] == datetime(2024, 3, 3)
 
 
-@pytest.mark.parametrize("texts", [["first", "second"], ["2024-01-31 10:00+01:00", "2024-01-31 10:00"], ["1", "x"]])
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["first", "second"],
+        ["visit 1", "call 2"],
+        ["a1b", "a2"],
+        ["2024-01-31 10:00+01:00", "2024-01-31 10:00"],
+        ["1", "x"],
+    ],
+)
 def test_what_is_neither_a_number_nor_a_date_stays_text(texts):
     assert in_order(pl.Series("t", texts), "step 't'").to_list() == texts
 

@@ -268,7 +268,7 @@ def test_numbers_written_as_text_order_as_numbers():
 def test_dates_of_one_form_need_no_warning():
     table = TABLE.with_columns(hour=pl.format("2020-01-0{}", pl.col("hour") + 1))
     assert not any("text" in words for words in read_table(table, columns()).warnings)
-    named = TABLE.with_columns(hour=pl.format("day {}", pl.col("hour")))
+    named = TABLE.with_columns(hour=pl.format("{}th day", pl.col("hour")))
     assert any("is ordered as text" in words for words in read_table(named, columns()).warnings)
 
 

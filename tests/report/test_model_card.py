@@ -1,5 +1,7 @@
 """The model card: Markdown that says what a policy is for and what is known of it."""
 
+import re
+
 import pytest
 
 from checkrein_studies import icu
@@ -24,6 +26,7 @@ def test_a_card_says_what_a_reader_must_know(run):
     assert "at most 2.5" in card
     assert "1,200 episodes" in card
     assert "may act" in card
+    assert re.search(r"\| death \| minimise \| [\d.]+% \| [\d.]+% \|", card)
     rows = [line for line in card.splitlines() if line.startswith("|")]
     assert {row.count("|") for row in rows[:5]} == {7}
 

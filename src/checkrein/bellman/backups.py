@@ -18,7 +18,7 @@ from checkrein.policies import (
 from checkrein.policies.penalties import Penalty
 from checkrein.policies.regularized import Terms, penalty_of
 from checkrein.problem import Problem
-from checkrein.protocols import ActionMask, Backup, Policy, QFunction
+from checkrein.protocols import ActionMask, Backup, Permits, Policy, QFunction
 
 
 def backup_for(problem: Problem, multipliers: FloatArray, support: ActionMask) -> Backup:
@@ -27,7 +27,7 @@ def backup_for(problem: Problem, multipliers: FloatArray, support: ActionMask) -
     support: the actions that may be chosen, but for those at which a cost of the policy is infinite
     """
     worst, terms = problem.scalarised_worst(multipliers), problem.priced_penalties(multipliers)
-    if not problem.penalty_costs and not problem.known_costs:
+    if not problem.penalty_costs and not problem.known_costs and problem.admissible is None:
         return Greedy(support, worst)
     permitted, choices = problem.once(("permitted", support), lambda: _permitted(problem, support), any_limits=True)
     charges = _charges(problem, multipliers, permitted)
@@ -39,12 +39,16 @@ def backup_for(problem: Problem, multipliers: FloatArray, support: ActionMask) -
 
 
 def _permitted(problem: Problem, support: ActionMask) -> tuple[ActionMask, ActionMask]:
-    """Return the supported actions that keep costs of the policy finite, and what is chosen from where there is none.
+    """Return the supported actions that may be chosen at all, and what is chosen from where there is none.
+
+    What may be is admissible, and keeps costs of the policy finite.
 
     (There whatever is done is valued at its worst, but what the policy itself costs is known, and must be finite.)
     """
-    permitted = PermittedMask(support, problem.penalty_costs)
-    choices = ChoiceMask(permitted, problem.penalty_costs)
+    asked: tuple[Permits, ...] = problem.penalty_costs
+    asked = asked if problem.admissible is None else (*asked, problem.admissible)
+    permitted = PermittedMask(support, asked)
+    choices = ChoiceMask(permitted, asked)
     n_states = problem.dataset.n_states
     if n_states is None:
         return permitted, choices

@@ -71,6 +71,8 @@ class BoundedQ:
 
 def default_iterations(problem: Problem, most: int = ENOUGH) -> int:
     """Return after how many steps little of a value is left to come: at discount 1, the longest logged episode."""
+    if problem.dataset.horizon is not None:
+        most = min(most, problem.dataset.horizon)
     if problem.discount == 1:
         return min(math.ceil(problem.dataset.longest_episode()), most)
     return min(math.ceil(math.log(LEFT) / math.log(problem.discount)), most)

@@ -52,7 +52,8 @@ def list_runs(
             errors.print(Text("warning: ", style="yellow") + Text(f"{path}: {reason}"))
             continue
         name, objective = next(iter(run.costs.items()))
-        found_of = f"{objective.goal} {name}: {_number(objective.learned)}, behavior {_number(objective.behavior)}"
+        learned, behavior = (_number(value, objective) for value in (objective.learned, objective.behavior))
+        found_of = f"{objective.goal} {name}: {learned}, behavior {behavior}"
         cells = [str(path.relative_to(folder)), run.finished, found_of, run.verdict or "not judged"]
         table.add_row(*map(escape, cells), "yes" if run.deploys else "no", style=None if run.deploys else "dim")
     console.print(table)
@@ -103,10 +104,12 @@ def _cost(cost: "ComparedCost | None") -> str:
     """Return a cell: the estimate beside behavior's, the goal and what was shown."""
     if cost is None:
         return "-"
-    bound = "" if cost.bound is None else f", bound {cost.bound:.4g}"
+    bound = "" if cost.bound is None else f", bound {_number(cost.bound, cost)}"
     said = "" if cost.verdict is None else f" ({cost.verdict})"
-    return escape(f"{_number(cost.learned)}{bound}, {cost.goal}{said}; behavior {_number(cost.behavior)}")
+    return escape(f"{_number(cost.learned, cost)}{bound}, {cost.goal}{said}; behavior {_number(cost.behavior, cost)}")
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
+def _number(value: float | None, cost: "ComparedCost") -> str:
+    if value is None:
+        return "-"
+    return f"{100 * value:.3g}%" if cost.share else f"{value:.4g}"

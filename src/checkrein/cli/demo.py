@@ -1,5 +1,7 @@
 """checkrein demo: a log of slippery FrozenLake, solved and compared with the exact optimum."""
 
+import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from checkrein.cli.progress import plain_goals, progress_line
+from checkrein.cli.progress import progress_line
 from checkrein.cli.shared import app, console, say
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ def demo(
 ) -> None:
     """Log a clumsy walker on slippery FrozenLake, then learn to reach the goal while seldom falling into a hole."""
     from checkrein import FQE, FQI, AtMost, CuttingPlane, Problem, Tabular, solve
+    from checkrein.problem.goals import Direction, Goal
+    from checkrein.runs.of_solution import write_solution_report
     from checkrein_studies import frozen_lake
 
     mdp = frozen_lake.lake()
@@ -34,12 +38,12 @@ def demo(
         f"[bold]Slippery FrozenLake 8x8[/bold], discount {mdp.discount}: minimise [cyan]goal[/cyan] (-1 on reaching "
         f"it)\nwhile [cyan]hole[/cyan] (1 on falling in) stays at most {limit.limit}, from logs alone."
     )
-    dataset = frozen_lake.log(mdp, behavior, episodes=episodes, seed=seed)
+    dataset = replace(frozen_lake.log(mdp, behavior, episodes=episodes, seed=seed), encoding=frozen_lake.words())
     problem = Problem(dataset, objective="goal", constraints=[limit], discount=mdp.discount)
     console.print(
         f"Log: {episodes:,} episodes, {len(dataset):,} transitions, {len(problem.transitions):,} of them distinct.\n"
     )
-    goals = plain_goals(problem)
+    goals = [Goal("goal", Direction.MINIMISE), Goal.of(limit)]
     with Live(console=console, refresh_per_second=20) as live:
         solution = solve(
             problem,
@@ -62,7 +66,21 @@ def demo(
             style="dim",
         )
     )
+    page = write_solution_report(
+        problem,
+        solution,
+        out,
+        goals=[Goal("goal", Direction.MAXIMISE), Goal.of(limit)],  # as people say it: reaching it is what is wanted
+        evaluator=FQE(Tabular()),
+        told=(
+            "Slippery FrozenLake 8x8: reach the goal, seldom fall into a hole",
+            f"{episodes:,} episodes of a clumsy walker",
+            shlex.join(["checkrein", "demo", "--episodes", str(episodes), "--seed", str(seed), "--out", str(out)]),
+        ),
+        seed=seed,
+    )
     say(f"Run folder: {out} (settings, every round, the policy, the solution)")
+    say(f"Report: {page}")
 
 
 def demo_table(mdp: "TabularMDP", solution: "Solution", limit: "AtMost", *, behavior_values: dict[str, float]) -> Table:

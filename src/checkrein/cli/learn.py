@@ -175,11 +175,20 @@ def _fit_holding_out(prepared: "Prepared", out: Path, command: str, asked: "Aske
             )
             progress.tell("")
     except KeyboardInterrupt:
-        errors.print(f"interrupted: what was played is kept. Go on with: {command} --resume", markup=False)
+        errors.print(f"interrupted: {_kept(out, command)}", markup=False)
         return INTERRUPTED
     _show_found(summary, prepared.card, out)
     codes = {Status.CONVERGED: OK, Status.INFEASIBLE: INFEASIBLE}
     return codes.get(solution.status, STOPPED_SHORT)
+
+
+def _kept(out: Path, command: str) -> str:
+    """Say what a run with a held-out part left behind: nothing, while its margins are chosen."""
+    from checkrein.runs.folder import RunFolder
+
+    if RunFolder(out).holds_rounds:
+        return f"what was played is kept. Go on with: {command} --resume"
+    return f"nothing was played yet, and nothing kept. Begin anew with: {command}"
 
 
 def _show_found(summary: "Summary", before: "DataCard", out: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from checkrein import Problem, Round
+    from checkrein import Round
     from checkrein.problem.goals import Goal
     from checkrein.selection.fixed_sequence import Candidate
 
@@ -21,21 +21,27 @@ class Progress:
     line: str = ""
     doing: str = ""
     since: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=time.monotonic)
 
     def tell(self, doing: str) -> None:
         """Go on to another step."""
         self.doing, self.since = doing, time.monotonic()
 
     def __rich__(self) -> Text:
-        waiting = f"{self.doing}: {time.monotonic() - self.since:.0f} s" if self.live and self.doing else ""
+        now = time.monotonic()
+        waiting = f"{self.doing}: {duration(now - self.since)}, {duration(now - self.began)} in all"
+        waiting = waiting if self.live and self.doing else ""
         return Text("\n".join(filter(None, [self.line, waiting])), overflow="fold", no_wrap=False)
 
 
-def plain_goals(problem: "Problem") -> "list[Goal]":
-    """Return the problem's goals as they are: of discounted sums, the objective minimised."""
-    from checkrein.problem.goals import Direction, Goal
-
-    return [Goal(problem.objective_name or "", Direction.MINIMISE), *(Goal.of(c) for c in problem.constraints)]
+def duration(seconds: float) -> str:
+    """Return a time as people say it: 12 s, 3 min 5 s, 2 h 7 min."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 def progress_line(goals: "Sequence[Goal]", played: "Round") -> str:

@@ -24,6 +24,8 @@ def show_card(card: "DataCard") -> None:
     facts = Table.grid(padding=(0, 2))
     left = "; ".join(f"{count:,}: {reason}" for reason, count in card.left_out.items()) or "none"
     horizon = "all of an episode" if card.effective_horizon is None else f"about {card.effective_horizon:.0f} steps"
+    horizon = horizon if card.horizon is None else f"{card.horizon} decisions, then values stop"
+    told = {} if card.inadmissible is None else {"not admissible": f"{card.inadmissible:,} logged decisions"}
     distinct = "" if card.distinct is None else f", {card.distinct:,} of them distinct"
     clusters = "" if card.clusters is None else f", in {card.clusters:,} clusters of up to {card.largest_cluster:,}"
     steps = f"{card.shortest} to {card.longest} steps (median {card.median:g})"
@@ -38,6 +40,7 @@ def show_card(card: "DataCard") -> None:
         "learned with": card.functions,
         "horizon": f"{horizon} (discount {card.discount:g})",
         "propensities": "logged" if card.propensities else "not logged",
+        **told,
     }.items():
         facts.add_row(f"[bold]{name}[/bold]", escape(value))
     console.print(facts)

@@ -17,8 +17,11 @@ from checkrein.data.compression import group
 from checkrein.data.copies import Copies, find_copies
 from checkrein.data.encoding import Encoding
 from checkrein.data.frames import FrameStack, frozen_states
+from checkrein.data.horizon import labels_of, until
 from checkrein.data.memory import Memory
 from checkrein.data.order import episode_order, first_rows
+
+LATER = ("clusters", "horizon")  # fields that logs did not always have
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,6 +54,7 @@ class Dataset:
     longest: float | None = None  # steps of the longest episode, kept where episodes are no longer known
     encoding: Encoding | None = None  # what states and actions are called where the log came from
     memory: Memory | None = None  # what of the past has joined the states, for costs that remember it
+    horizon: int | None = None  # the step at which values stop, which has joined the states
 
     @classmethod
     def from_arrays(
@@ -169,7 +173,7 @@ class Dataset:
                     shared[id(value.frames)] = _hash(value.frames, hashlib.sha256()).digest()
                 digest.update(shared[id(value.frames)])
                 _hash(value.index, digest)
-            elif value is None and name != "clusters":  # a log without is the log that it was before there were any
+            elif value is None and name not in LATER:  # a log without is the log that it was before there were any
                 digest.update(b"none")
         if self.encoding is not None:
             digest.update(repr((self.encoding.actions, self.encoding.columns, self.encoding.integer_actions)).encode())
@@ -187,8 +191,14 @@ class Dataset:
         if self.n_states is None:
             raise DataError("states that are not finite have no labels")
         count = self.n_states if self.memory is None else int(self.memory.n_states or 0)
-        own = tuple(map(str, range(count))) if self.encoding is None else self.encoding.states
+        own = self._numbered(count) if self.encoding is None else self.encoding.states
         return own if self.memory is None else self.memory.labels(own, self.action_labels)
+
+    def _numbered(self, count: int) -> tuple[str, ...]:
+        """Name finite states by their numbers."""
+        if self.horizon is None:
+            return tuple(map(str, range(count)))
+        return labels_of(tuple(map(str, range(count // self.horizon))), self.horizon)
 
     @property
     def units(self) -> IntArray:
@@ -213,6 +223,14 @@ class Dataset:
         ends = np.flatnonzero(np.diff(self.episodes[order], append=np.iinfo(np.int64).max))
         last[order[ends]] = True
         return last & ~self.terminals
+
+    def until(self, horizon: int) -> "Dataset":
+        """Return a log that ends at a horizon: the step joins the states, and later rows are left out.
+
+        The row in step `horizon` of an episode really ends it. State s in step t, counted from 0, is s + n_states * t;
+        to a feature vector the step is appended, counted from 1 as in the column "step number" of tables.
+        """
+        return until(self, horizon)
 
     def cost(self, name: str) -> FloatArray:
         """(n,) one cost by its name."""

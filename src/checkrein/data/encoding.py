@@ -11,6 +11,7 @@ from checkrein.base.errors import DataError
 from checkrein.base.storage import storable
 from checkrein.data.memory import NONE, Memory
 
+STEP_NUMBER = "step number"  # the column that a horizon adds to the state: 1 at the first decision of an episode
 PREVIOUS = "previous action"  # the column of a table in which a policy that remembers it looks it up
 MISSING = "(missing)"  # how a value that is not there is shown
 
@@ -38,6 +39,7 @@ class Encoding:
     integer_actions: the log's actions were whole numbers, and are given back as such
     memory: what of an episode's past the policy's states hold beside the log's own; a table that is encoded then has a
         column "previous action", empty at first, and one of each event, true once it has happened
+    horizon: the last "step number", which is then one of the columns
     """
 
     actions: tuple[str, ...]
@@ -45,6 +47,7 @@ class Encoding:
     combinations: IntArray | None = None
     integer_actions: bool = False
     memory: Memory | None = None
+    horizon: int | None = None
 
     @cached_property
     def states(self) -> tuple[str, ...]:
@@ -106,8 +109,14 @@ class Encoding:
 
     def _own_states(self, table: pl.DataFrame) -> Array:
         for column in self.columns:
+            if column.name == STEP_NUMBER and column.name not in table.columns:
+                raise DataError(
+                    f"the table has no column {STEP_NUMBER!r}, which the horizon added to the state: which decision of "
+                    "its episode a row is, 1 for the first"
+                )
             if column.name not in table.columns:
                 raise DataError(f"the table has no column {column.name!r}: it has {', '.join(table.columns)}")
+        self._require_within(table)
         if self.combinations is None:
             return np.column_stack([self._features(column, table) for column in self.columns])
         codes = np.column_stack([category_codes(column, table) for column in self.columns])
@@ -118,6 +127,19 @@ class Encoding:
             shown = ", ".join(f"{n}={v}" for n, v in self._words(codes[row].tolist()))
             raise DataError(f"row {row} has the state {shown}, which never occurred in the log that was learned from")
         return states
+
+    def _require_within(self, table: pl.DataFrame) -> None:
+        """Raise where a row lies beyond the horizon."""
+        if self.horizon is None:
+            return
+        steps = table[STEP_NUMBER].cast(pl.Float64, strict=False)
+        wrong = ~steps.is_between(1, self.horizon).fill_null(False)
+        if wrong.any():
+            row = int(wrong.arg_max() or 0)
+            raise DataError(
+                f"{STEP_NUMBER!r} is {table[STEP_NUMBER][row]} in row {row}: it must be 1 to {self.horizon}, the "
+                "horizon after which the policy has nothing to decide"
+            )
 
     def _words(self, codes: list[int]) -> list[tuple[str, str]]:
         pairs = zip(self.columns, codes, strict=True)

@@ -5,10 +5,10 @@ A row is a transition. Columns: `state`, `action`, `next_state`, one `cost:<name
 not finite is a fixed-size array of numbers (images are flattened, row by row).
 
 What is not per row stands in the file's key-value metadata. `checkrein` is a JSON object: `format`, `n_actions`,
-`n_states`, `observation` (the shape of one state), `initial_states`, `initial_weights`, `lowest`, `highest`, `longest`
-and `encoding`. Arrays in it are `{"dtype", "shape", "data"}`, the data being base64 of zlib of the numbers, row by
-row. `checkrein:sha256` is a digest of that text and of all columns: a file that was cut, damaged or edited is told from
-a whole one.
+`n_states`, `observation` (the shape of one state), `initial_states`, `initial_weights`, `lowest`, `highest`, `longest`,
+`encoding` and, where there is one, `horizon`. Arrays in it are `{"dtype", "shape", "data"}`, the data being base64 of
+zlib of the numbers, row by row. `checkrein:sha256` is a digest of that text and of all columns: a file that was cut,
+damaged or edited is told from a whole one.
 """
 
 import base64
@@ -128,6 +128,7 @@ def _header(dataset: Fields) -> dict[str, Any]:
         "highest": None if dataset.highest is None else _pack(dataset.highest),
         "longest": dataset.longest,
         "encoding": words,
+        **({} if dataset.horizon is None else {"horizon": dataset.horizon}),
     }
 
 
@@ -145,22 +146,22 @@ def _arrays(columns: Mapping[str, Array], header: Mapping[str, Any]) -> dict[str
         "initial_weights": _unpack(header["initial_weights"]),
         "n_actions": header["n_actions"],
         "n_states": header["n_states"],
-        "encoding": None if header["encoding"] is None else _encoding(header["encoding"]),
+        "encoding": None if header["encoding"] is None else _encoding(header["encoding"], header.get("horizon")),
     }
 
 
 def _kept(header: Mapping[str, Any]) -> dict[str, Any]:
     ranges = {name: None if header[name] is None else _unpack(header[name]) for name in ("lowest", "highest")}
-    return {**ranges, "longest": header["longest"]}
+    return {**ranges, "longest": header["longest"], "horizon": header.get("horizon")}
 
 
-def _encoding(words: Mapping[str, Any]) -> Encoding:
+def _encoding(words: Mapping[str, Any], horizon: int | None) -> Encoding:
     def state_column(name: str, categories: list[str] | None, fill: float | None) -> StateColumn:
         return StateColumn(name, None if categories is None else tuple(categories), fill)
 
     combinations = None if words["combinations"] is None else _unpack(words["combinations"])
     columns = tuple(state_column(**column) for column in words["columns"])
-    return Encoding(tuple(words["actions"]), columns, combinations, words["integer_actions"])
+    return Encoding(tuple(words["actions"]), columns, combinations, words["integer_actions"], horizon=horizon)
 
 
 def _pack(array: Array) -> dict[str, Any]:

@@ -5,10 +5,11 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 
-from checkrein.base.arrays import Array, FloatArray
+from checkrein.base.arrays import Array, BoolArray, FloatArray
 from checkrein.base.errors import StorageError
 from checkrein.data.encoding import MISSING, Encoding
-from checkrein.deploy.portable import Portable
+from checkrein.deploy.models import ValuesMember
+from checkrein.deploy.portable import MajorityMember, Member, Portable
 
 CLOSE = 1e-6  # how far probabilities may differ
 NUDGE = 1e-9  # a state where a relative change this small changes the choice is too close to call
@@ -22,8 +23,8 @@ def random_states(policy: Portable, n: int, rng: np.random.Generator) -> Array:
         return np.arange(policy.size) if policy.size <= n else rng.integers(0, policy.size, n)
     centre, scale = np.zeros(policy.size), np.ones(policy.size)
     for rule in policy.rules:
-        if rule.support is not None:
-            centre, scale = rule.support.centre, rule.support.scale
+        if rule.around is not None:
+            centre, scale = rule.around
     return np.asarray(centre + SPREAD * scale * rng.normal(size=(n, policy.size)), dtype=np.float64)
 
 
@@ -67,5 +68,13 @@ def close_calls(policy: Portable, states: Array) -> Array:
     if policy.finite:
         return np.zeros((len(policy.members), len(states)), dtype=bool)
     ours = policy.probabilities(states)
+    single = np.array([_too_close(member, states) for member in policy.members])
     moved = [policy.probabilities(states * (1 + nudge)) for nudge in (-NUDGE, NUDGE)]
-    return np.any([np.abs(ours - other).max(axis=2) > CLOSE for other in moved], axis=0)
+    return single | np.any([np.abs(ours - other).max(axis=2) > CLOSE for other in moved], axis=0)
+
+
+def _too_close(member: Member, states: Array) -> BoolArray:
+    """(n,) where single precision may change what is chosen."""
+    rules = member.rules if isinstance(member, MajorityMember) else (member,)
+    near = [rule.too_close(states) for rule in rules if isinstance(rule, ValuesMember)]
+    return np.any([np.zeros(len(states), dtype=bool), *near], axis=0)

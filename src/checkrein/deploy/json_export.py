@@ -12,7 +12,7 @@ from checkrein.base.storage import write_atomically
 from checkrein.data.encoding import Encoding, StateColumn
 from checkrein.deploy import read_policy
 from checkrein.deploy.agreement import random_rows, require_agreement
-from checkrein.deploy.portable import MajorityMember, Member, Portable, TableMember, monomials, portable
+from checkrein.deploy.portable import LinearMember, MajorityMember, Member, Portable, TableMember, monomials, portable
 from checkrein.policies import BehaviorMask
 from checkrein.policies.greedy import TIE
 from checkrein.policies.majority import TIE as VOTES
@@ -79,7 +79,7 @@ def states_in_words(policy: Portable) -> dict[str, Any]:
         known = None if encoding is None else encoding.combinations
         combinations = None if known is None else known.tolist()
         return {"kind": "finite", "count": policy.size, "columns": columns, "combinations": combinations}
-    degrees = sorted({rule.degree for rule in policy.rules})
+    degrees = sorted({rule.degree for rule in policy.rules if isinstance(rule, LinearMember)})
     return {
         "kind": "features",
         "count": policy.size,
@@ -103,6 +103,7 @@ def _member(member: Member) -> dict[str, Any]:
     if isinstance(member, MajorityMember):
         pairs = zip(member.weights.tolist(), member.rules, strict=True)
         return {"kind": "majority", "tie": VOTES, "of": [{"weight": weight, **_member(rule)} for weight, rule in pairs]}
+    assert isinstance(member, LinearMember)  # noqa: S101  # `portable` refuses what only ONNX can write
     return {
         "kind": "linear",
         "degree": member.degree,

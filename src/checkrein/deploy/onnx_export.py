@@ -21,7 +21,10 @@ from checkrein.base.storage import write_atomically
 from checkrein.data.encoding import Encoding
 from checkrein.deploy.agreement import require_agreement
 from checkrein.deploy.json_export import states_in_words
-from checkrein.deploy.portable import LinearMember, MajorityMember, Portable, TableMember, monomials, portable
+from checkrein.deploy.models import TiltedMember, ValuesMember
+from checkrein.deploy.onnx_graph import Graph
+from checkrein.deploy.onnx_models import chances_of, values_of
+from checkrein.deploy.portable import LinearMember, MajorityMember, Portable, Rule, TableMember, monomials, portable
 from checkrein.policies import BehaviorMask
 from checkrein.policies.greedy import TIE
 from checkrein.policies.majority import TIE as VOTES
@@ -34,7 +37,7 @@ CHECKED = 1024  # random states that the model is tried on before it is written
 def export_onnx(policy: Policy, encoding: Encoding | None, path: str | Path) -> None:
     """Write a policy as one ONNX model, once onnx's own evaluator agrees with ours on random states."""
     onnx = _onnx()
-    form = portable(policy, encoding)
+    form = portable(policy, encoding, models=True)
     model = _model(onnx, form)
     onnx.checker.check_model(model, full_check=True)
     evaluator = onnx.reference.ReferenceEvaluator(model)
@@ -54,31 +57,9 @@ def _onnx() -> Any:
         raise MissingExtraError("export to ONNX", "onnx", reason) from None
 
 
-class _Graph:
-    """Operators and constants, each named as it is added."""
-
-    def __init__(self, onnx: Any) -> None:
-        self.onnx = onnx
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-
-    def constant(self, value: Array) -> str:
-        name = f"constant{len(self.constants)}"
-        self.constants.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(value), name))
-        return name
-
-    def number(self, value: float) -> str:
-        return self.constant(np.array(value, dtype=np.float64))
-
-    def add(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
-        name = output or f"{operator}{len(self.nodes)}"
-        self.nodes.append(self.onnx.helper.make_node(operator, list(inputs), [name], name=name, **attributes))
-        return name
-
-
 def _model(onnx: Any, policy: Portable) -> Any:
     helper, kinds = onnx.helper, onnx.TensorProto
-    graph = _Graph(onnx)
+    graph = Graph(onnx)
     graph.add("Identity", graph.constant(policy.weights), output="weights")
     tables = [member.probabilities for member in policy.members if isinstance(member, TableMember)]
     if policy.finite:
@@ -100,13 +81,20 @@ def _model(onnx: Any, policy: Portable) -> Any:
     return model
 
 
-def _add_rules(graph: _Graph, policy: Portable) -> None:
+def _add_rules(graph: Graph, policy: Portable) -> None:
     rules = policy.rules
-    features = {degree: _features(graph, policy.size, degree) for degree in {rule.degree for rule in rules}}
+    degrees = {rule.degree for rule in rules if isinstance(rule, LinearMember)}
+    features = {degree: _features(graph, policy.size, degree) for degree in sorted(degrees)}
     masks = {id(mask): _mask(graph, mask) for mask in (rule.support for rule in rules) if mask is not None}
 
-    def choice(rule: LinearMember) -> str:
-        return _choice(graph, rule, features[rule.degree], masks.get(id(rule.support)))
+    def choice(rule: Rule) -> str:
+        if isinstance(rule, TiltedMember):
+            return chances_of(graph, rule)
+        if isinstance(rule, ValuesMember):
+            values = values_of(graph, rule)
+        else:
+            values = graph.add("MatMul", features[rule.degree], graph.constant(rule.weights.T))
+        return _choice(graph, rule, values, masks.get(id(rule.support)))
 
     axis = graph.constant(np.array([0]))
     chosen = []
@@ -114,13 +102,13 @@ def _add_rules(graph: _Graph, policy: Portable) -> None:
         if isinstance(member, MajorityMember):
             shares = [choice(rule) for rule in member.rules]
             chosen.append(_majority(graph, shares, member.weights, len(policy.actions)))
-        elif isinstance(member, LinearMember):
+        elif not isinstance(member, TableMember):
             chosen.append(choice(member))
     chosen = [graph.add("Unsqueeze", one, axis) for one in chosen]
     graph.add("Concat", *chosen, axis=0, output="probabilities")
 
 
-def _features(graph: _Graph, n_features: int, degree: int) -> str:
+def _features(graph: Graph, n_features: int, degree: int) -> str:
     """(n, monomials): products of the columns of (1, states), as many factors as the degree."""
     padding = graph.constant(np.array([0, 1, 0, 0]))
     ones_first = graph.add("Pad", "states", padding, graph.number(1.0))
@@ -133,7 +121,7 @@ def _features(graph: _Graph, n_features: int, degree: int) -> str:
     return result
 
 
-def _mask(graph: _Graph, mask: BehaviorMask) -> str:
+def _mask(graph: Graph, mask: BehaviorMask) -> str:
     """(n, A) whether behavior takes an action with at least the threshold's probability."""
     centred = graph.add("Sub", "states", graph.constant(mask.centre.astype(np.float64)))
     scaled = graph.add("Div", centred, graph.constant(mask.scale.astype(np.float64)))
@@ -144,9 +132,8 @@ def _mask(graph: _Graph, mask: BehaviorMask) -> str:
     return graph.add("GreaterOrEqual", probabilities, graph.add("Min", graph.number(mask.threshold), largest))
 
 
-def _choice(graph: _Graph, rule: LinearMember, features: str, allowed: str | None) -> str:
+def _choice(graph: Graph, rule: LinearMember | ValuesMember, values: str, allowed: str | None) -> str:
     """(n, A) probabilities of one member."""
-    values = graph.add("MatMul", features, graph.constant(rule.weights.T))
     usable = values if allowed is None else graph.add("Where", allowed, values, graph.number(np.inf))
     if rule.temperature is not None:
         return graph.add("Softmax", graph.add("Div", usable, graph.number(-rule.temperature)), axis=1)
@@ -154,10 +141,10 @@ def _choice(graph: _Graph, rule: LinearMember, features: str, allowed: str | Non
     tie = graph.add("Mul", largest, graph.number(TIE))
     least = graph.add("ReduceMin", usable, axes=[1], keepdims=1)
     best = graph.add("LessOrEqual", usable, graph.add("Add", least, tie))
-    return _first(graph, best, len(rule.weights))
+    return _first(graph, best, rule.n_actions)
 
 
-def _majority(graph: _Graph, choices: list[str], weights: FloatArray, n_actions: int) -> str:
+def _majority(graph: Graph, choices: list[str], weights: FloatArray, n_actions: int) -> str:
     """(n, A) one-hot, on the action with the largest share of the weight."""
     weighed = [graph.add("Mul", one, graph.number(weight)) for one, weight in zip(choices, weights, strict=True)]
     shares = graph.add("Sum", *weighed)
@@ -166,7 +153,7 @@ def _majority(graph: _Graph, choices: list[str], weights: FloatArray, n_actions:
     return _first(graph, most, n_actions)
 
 
-def _first(graph: _Graph, marked: str, n_actions: int) -> str:
+def _first(graph: Graph, marked: str, n_actions: int) -> str:
     """(n, A) one-hot, on the first marked action."""
     first = graph.add("ArgMax", graph.add("Cast", marked, to=int(graph.onnx.TensorProto.FLOAT)), axis=1, keepdims=1)
     taken = graph.add("Equal", first, graph.constant(np.arange(n_actions)))

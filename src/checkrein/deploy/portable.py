@@ -14,18 +14,23 @@ from checkrein.base.arrays import FloatArray, IntArray, frozen
 from checkrein.base.errors import StorageError
 from checkrein.bellman.iteration import BoundedQ
 from checkrein.data.encoding import Encoding
+from checkrein.deploy.models import TiltedMember, ValuesMember, model_of
 from checkrein.functions import LinearQ, OneHot, Polynomial, TabularQ
 from checkrein.policies import (
     BehaviorMask,
+    ChoiceMask,
     CountMask,
     EveryAction,
     GreedyPolicy,
     MajorityPolicy,
+    RestrictedPolicy,
     SoftminPolicy,
     TabularPolicy,
     members_of,
 )
 from checkrein.protocols import Policy
+
+KEEP = "keep the run folder and load it with checkrein.deploy.load"
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,16 +53,29 @@ class LinearMember:
     temperature: float | None
     support: BehaviorMask | None
 
+    @property
+    def n_actions(self) -> int:
+        """A."""
+        return len(self.weights)
+
+    @property
+    def around(self) -> tuple[FloatArray, FloatArray] | None:
+        """(d,) where the log's states lie, and how far they spread; None: it does not know."""
+        return None if self.support is None else (self.support.centre, self.support.scale)
+
+
+Rule = LinearMember | ValuesMember | TiltedMember
+
 
 @dataclass(frozen=True, eq=False)
 class MajorityMember:
     """One member over feature vectors that takes the action to which its rules give the most weight."""
 
-    rules: tuple[LinearMember, ...]
+    rules: tuple[Rule, ...]
     weights: FloatArray  # (rules,)
 
 
-Member = TableMember | LinearMember | MajorityMember
+Member = TableMember | MajorityMember | Rule
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +98,8 @@ class Portable:
         return isinstance(self.members[0], TableMember)
 
     @property
-    def rules(self) -> tuple[LinearMember, ...]:
-        """All linear rules, those that vote among them."""
+    def rules(self) -> tuple[Rule, ...]:
+        """All rules, those that vote among them."""
         return _rules_in(self.members)
 
     def probabilities(self, states: FloatArray | IntArray) -> FloatArray:
@@ -89,8 +107,11 @@ class Portable:
         return np.stack([policy.probabilities(states) for policy in self.policies])
 
 
-def portable(policy: Policy, encoding: Encoding | None) -> Portable:
-    """Reduce a policy to numbers, or say which part of it cannot be and what to do instead."""
+def portable(policy: Policy, encoding: Encoding | None, *, models: bool = False) -> Portable:
+    """Reduce a policy to numbers, or say which part of it cannot be and what to do instead.
+
+    models: whether trees, networks and learned features can be written, too
+    """
     if encoding is not None and encoding.memory is not None:
         raise StorageError(
             "the policy remembers what happened earlier in an episode, which exports do not: keep the run folder, and "
@@ -104,9 +125,9 @@ def portable(policy: Policy, encoding: Encoding | None) -> Portable:
         members = tables = tuple(_table(member, n_states) for member in policies)
         size, n_actions = n_states, tables[0].probabilities.shape[1]
     else:
-        members = tuple(_member(member) for member in policies)
+        members = tuple(_member(member, models=models) for member in policies)
         rules = _rules_in(members)
-        size, n_actions = _n_features(rules, encoding), rules[0].weights.shape[0]
+        size, n_actions = _n_features(rules, encoding), rules[0].n_actions
     actions = tuple(map(str, range(n_actions))) if encoding is None else encoding.actions
     if len(actions) != n_actions:
         raise StorageError(f"the policy has {n_actions} actions, but its encoding names {len(actions)}: {actions}")
@@ -122,7 +143,7 @@ def monomials(n_features: int, degree: int) -> list[tuple[int, ...]]:
 
 def _n_states(policies: tuple[Policy, ...], encoding: Encoding | None) -> int | None:
     """Return the number of finite states, or None where states are feature vectors."""
-    sizes = [size for policy in policies for size in _table_sizes(policy)]
+    sizes = [size for policy in policies for size in table_sizes(policy)]
     exact = sorted({size for size, is_exact in sizes if is_exact})
     if encoding is None:
         return exact[0] if exact else max((size for size, _ in sizes), default=None)
@@ -141,7 +162,7 @@ def _n_states(policies: tuple[Policy, ...], encoding: Encoding | None) -> int | 
     return known
 
 
-def _table_sizes(policy: Policy) -> Iterator[tuple[int, bool]]:
+def table_sizes(policy: Policy) -> Iterator[tuple[int, bool]]:
     """Yield the lengths of the tables inside, and whether a state beyond them is an error."""
     if isinstance(policy, TabularPolicy):
         yield len(policy.table), True
@@ -154,7 +175,7 @@ def _table_sizes(policy: Policy) -> Iterator[tuple[int, bool]]:
             yield len(policy.support.table), True
     if isinstance(policy, MajorityPolicy):
         for member, _ in members_of(policy.mixture):
-            yield from _table_sizes(member)
+            yield from table_sizes(member)
 
 
 def _table(policy: Policy, n_states: int) -> TableMember:
@@ -170,28 +191,40 @@ def _table(policy: Policy, n_states: int) -> TableMember:
     return TableMember(frozen(table))
 
 
-def _rules_in(members: tuple[Member, ...]) -> tuple[LinearMember, ...]:
+def _rules_in(members: tuple[Member, ...]) -> tuple[Rule, ...]:
     found = [m.rules if isinstance(m, MajorityMember) else (m,) for m in members if not isinstance(m, TableMember)]
     return tuple(rule for rules in found for rule in rules)
 
 
-def _member(policy: Policy) -> LinearMember | MajorityMember:
+def _member(policy: Policy, *, models: bool) -> Rule | MajorityMember:
     if not isinstance(policy, MajorityPolicy):
-        return _rule(policy)
+        return _rule(policy, models=models)
     pairs = members_of(policy.mixture)
-    return MajorityMember(tuple(_rule(rule) for rule, _ in pairs), frozen(np.array([weight for _, weight in pairs])))
+    rules = tuple(_rule(rule, models=models) for rule, _ in pairs)
+    return MajorityMember(rules, frozen(np.array([weight for _, weight in pairs])))
 
 
-def _rule(policy: Policy) -> LinearMember:
+def _rule(policy: Policy, *, models: bool) -> Rule:
+    model = model_of(policy)
+    if model is not None and models:
+        return model
+    q, support = getattr(policy, "q", None), getattr(policy, "support", None)
+    if isinstance(policy, RestrictedPolicy) or isinstance(support, ChoiceMask):
+        raise StorageError(
+            "which actions are admissible, or permitted by a limit on the policy itself, is asked of every state, and "
+            f"cannot be written without code where states are numbers: {KEEP}"
+        )
+    if model is not None:
+        raise _inexpressible(_named(policy), f"export --format onnx (export_onnx) writes it; or {KEEP}")
     match policy:
-        case GreedyPolicy(q=q, support=support):
+        case GreedyPolicy():
             temperature = None
-        case SoftminPolicy(q=q, support=support):
+        case SoftminPolicy():
             temperature = policy.temperature
         case _:
-            raise _inexpressible(type(policy).__name__)
+            raise _inexpressible(_named(policy))
     if not isinstance(q, LinearQ):
-        raise _inexpressible(type(q.q if isinstance(q, BoundedQ) else q).__name__)
+        raise _inexpressible(_named(policy))
     if not isinstance(q.features, Polynomial):
         raise _inexpressible(f"the feature map {getattr(q.features, '__name__', type(q.features).__name__)}")
     if not isinstance(support, BehaviorMask | EveryAction | None):
@@ -203,20 +236,27 @@ def _rule(policy: Policy) -> LinearMember:
     return LinearMember(q.features.degree, frozen(weights), temperature, mask)
 
 
-def _inexpressible(what: str) -> StorageError:
-    return StorageError(
-        f"{what} over feature vectors cannot be written without code: learn with Linear(Polynomial(degree)), or make "
-        "the states finite (Tabular), or keep the run folder and load it with checkrein.deploy.load"
-    )
+def _named(policy: Policy) -> str:
+    """Return what of a policy is in the way."""
+    if not isinstance(policy, GreedyPolicy | SoftminPolicy):
+        return type(policy).__name__
+    return type(policy.q.q if isinstance(policy.q, BoundedQ) else policy.q).__name__
 
 
-def _n_features(rules: tuple[LinearMember, ...], encoding: Encoding | None) -> int:
+def _inexpressible(what: str, instead: str = "") -> StorageError:
+    instead = instead or f"learn with Linear(Polynomial(degree)), or make the states finite (Tabular), or {KEEP}"
+    return StorageError(f"{what} over feature vectors cannot be written without code: {instead}")
+
+
+def _n_features(rules: tuple[Rule, ...], encoding: Encoding | None) -> int:
     """Return the number of features that all members agree on."""
     known = {} if encoding is None else {"the encoding": len(encoding.features)}
     for place, rule in enumerate(rules):
         if rule.support is not None:
             known[f"the support of member {place}"] = rule.support.centre.size
-        if rule.degree > 0:
+        if not isinstance(rule, LinearMember):
+            known[f"member {place}"] = rule.n_features
+        elif rule.degree > 0:
             count = rule.weights.shape[1]
             known[f"member {place}"] = next(d for d in range(count) if comb(d + rule.degree, rule.degree) >= count)
     if not known:

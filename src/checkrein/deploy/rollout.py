@@ -12,7 +12,7 @@ from checkrein.base.arrays import BoolArray, FloatArray, IntArray, frozen, requi
 from checkrein.base.errors import ArgumentError, DataError
 from checkrein.data.encoding import Encoding
 from checkrein.deploy.deployed import DeployedPolicy, pick
-from checkrein.deploy.environments import action_names, state_reader
+from checkrein.deploy.environments import action_names, made_environment, require_fit, state_reader
 from checkrein.policies import members_of
 from checkrein.protocols import Policy
 
@@ -74,11 +74,9 @@ def rollout(
 
     environment: a Gymnasium environment or its id; Discrete observations are finite states, Box ones are features
     seed: each episode's chance comes from it and the episode's number alone, so more episodes begin with the same ones
-    max_steps: where an episode is cut off that has not ended by then
+    max_steps: where an episode is cut off that has not ended by then; a policy with a horizon ends there
     costs: keys of `info` to sum beside the reward; each must be there at every step
     """
-    import gymnasium  # noqa: PLC0415  # slow to import
-
     require_positive(episodes=episodes, max_steps=max_steps)
     if not 0 < discount <= 1:
         raise ArgumentError(f"the discount is {discount}: it must lie in (0, 1]")
@@ -90,7 +88,7 @@ def rollout(
         raise ArgumentError(
             "the policy remembers what happened earlier in an episode, which rollouts do not tell it yet"
         )
-    made = gymnasium.make(environment) if isinstance(environment, str) else environment
+    made = made_environment(environment)
     try:
         stage = _Stage(made, _Members(given, encoding, made), max_steps, names, discount)
         played = [
@@ -112,24 +110,24 @@ class _Members:
         self.pairs = members_of(policy)
         self.state_of = state_reader(environment.observation_space, encoding)
         self.actions = action_names(environment.action_space, encoding)
+        require_fit([member for member, _ in self.pairs], environment, encoding, self.state_of)
         self.finite = isinstance(environment.observation_space, spaces.Discrete)
-        self.known: dict[tuple[int, int], FloatArray] = {}
+        self.horizon = None if encoding is None else encoding.horizon
+        self.known: dict[tuple[int, int, int], FloatArray] = {}
 
     def draw(self, rng: np.random.Generator) -> int:
         return int(pick(np.array([[weight for _, weight in self.pairs]]), rng.random(1))[0])
 
-    def act(self, member: int, observation: Any, rng: np.random.Generator) -> int:
-        action = int(pick(self._probabilities(member, observation), rng.random(1))[0])
-        if action >= len(self.actions):
-            raise ArgumentError(f"the policy takes action {action}, but the environment has {len(self.actions)}")
-        return self.actions[action]
+    def act(self, member: int, observation: Any, step: int, rng: np.random.Generator) -> int:
+        """Choose in a step, counted from 1."""
+        return self.actions[int(pick(self._probabilities(member, observation, step), rng.random(1))[0])]
 
-    def _probabilities(self, member: int, observation: Any) -> FloatArray:
+    def _probabilities(self, member: int, observation: Any, step: int) -> FloatArray:
         if not self.finite:
-            return self.pairs[member][0].probabilities(self.state_of(observation))
-        key = (member, int(observation))
+            return self.pairs[member][0].probabilities(self.state_of(observation, step))
+        key = (member, int(observation), 0 if self.horizon is None else step)
         if key not in self.known:
-            self.known[key] = self.pairs[member][0].probabilities(self.state_of(observation))
+            self.known[key] = self.pairs[member][0].probabilities(self.state_of(observation, step))
         return self.known[key]
 
 
@@ -155,15 +153,16 @@ class _Stage:
         observation, _ = self.environment.reset(seed=int(chance.spawn(1)[0].generate_state(1)[0]))
         member = self.members.draw(rng)
         sums, discounted, factor = np.zeros(len(self.names)), np.zeros(len(self.names)), 1.0
-        for step in range(self.max_steps):
-            action = self.members.act(member, observation, rng)
+        horizon = self.members.horizon
+        for step in range(self.max_steps if horizon is None else min(self.max_steps, horizon)):
+            action = self.members.act(member, observation, step + 1, rng)
             observation, reward, terminated, truncated, info = self.environment.step(action)
             paid = np.array([reward, *(_cost(info, name, episode, step) for name in self.names[1:])], dtype=np.float64)
             sums += paid
             discounted += factor * paid
             factor *= self.discount
-            if terminated or truncated:
-                return _Played(sums, discounted, step + 1, not terminated, member)
+            if terminated or truncated or step + 1 == horizon:
+                return _Played(sums, discounted, step + 1, truncated and not terminated, member)
         return _Played(sums, discounted, self.max_steps, True, member)
 
 

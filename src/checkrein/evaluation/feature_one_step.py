@@ -9,14 +9,16 @@ nuisances then enters only as a product of two errors.
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 
 from checkrein.base.arrays import Array, BoolArray, FloatArray, IntArray
 from checkrein.evaluation.starts import Starts
 from checkrein.functions.learned_features import LearnedFeatures
-from checkrein.policies import probabilities_of
+from checkrein.policies import RestrictedPolicy, probabilities_of
 from checkrein.policies.logistic import LogisticPolicy, fit_logistic
+from checkrein.policies.restricted import restricted
 from checkrein.policies.tilted import TiltedPolicy
 from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
@@ -63,6 +65,12 @@ class FeatureRows:
     def own(self) -> FloatArray:
         """(n, q) of the rows' states."""
         return self.features[: len(self.following)]
+
+    @cached_property
+    def admissible(self) -> BoolArray | None:
+        """(N, A) the actions that may be chosen; None: all."""
+        mask = self.log.problem.admissible
+        return None if mask is None else mask.allowed(self.states)
 
     @cached_property
     def start_weights(self) -> FloatArray:
@@ -142,8 +150,9 @@ class FeatureNuisances:
         costs = log.costs(policy)
         low, high = np.minimum(costs.min(axis=0), 0.0), np.maximum(costs.max(axis=0), 0.0)
         gamma = log.discount
+        last = log.problem.dataset.horizon or (log.horizon if log.ended.all() else None)
         if gamma < 1:
-            steps = 1 / (1 - gamma) if not log.ended.all() else (1 - gamma**log.horizon) / (1 - gamma)
+            steps = 1 / (1 - gamma) if last is None else (1 - gamma**last) / (1 - gamma)
         else:
             steps = float(log.horizon)
         return low * steps, high * steps
@@ -222,6 +231,8 @@ class FeatureNuisances:
     def steps(self) -> int:
         """How many steps values look ahead: to the end of the longest episode, or until little is left."""
         log = self.rows.log
+        if log.problem.dataset.horizon is not None:
+            return log.problem.dataset.horizon
         if log.ended.all() or log.discount == 1:
             return log.horizon
         return max(log.horizon, math.ceil(math.log(LEFT) / math.log(log.discount)))
@@ -278,6 +289,8 @@ def probabilities_at(policy: Policy, rows: FeatureRows, features: LearnedFeature
     """(N, A) of a policy; one over the same features is not asked to map states again."""
     if isinstance(policy, LogisticPolicy | TiltedPolicy) and policy.features is features:
         return policy.of_features(rows.features)
+    if isinstance(policy, RestrictedPolicy) and policy.admissible is rows.log.problem.admissible:
+        return restricted(probabilities_at(policy.policy, rows, features), cast(BoolArray, rows.admissible))
     return probabilities_of(policy, rows.states, rows.log.n_actions)
 
 

@@ -77,20 +77,31 @@ def learn_features(log: Episodes, rng: np.random.Generator, kind: Kind = "networ
     variances, directions = np.linalg.eigh(np.cov(((raw - middle) / unit).T, bias=True).reshape(raw.shape[1], -1))
     kept = variances > LEAST * max(variances.mean(), 1e-300)
     whitening = directions[:, kept] / np.sqrt(variances[kept]) / unit[:, None]
-    arrays = map(frozen, (centre, scale, first, second, middle, whitening))
-    return LearnedFeatures(*arrays, products=kind != "columns")
+    return LearnedFeatures(
+        centre=frozen(centre),
+        scale=frozen(scale),
+        first=frozen(first),
+        second=frozen(second),
+        middle=frozen(middle),
+        whitening=frozen(whitening),
+        products=kind != "columns",
+    )
 
 
 def _raw(x: FloatArray, first: FloatArray, second: FloatArray, products: bool) -> FloatArray:
     """(n, p) the columns, their products, and the hidden units."""
-    d = x.shape[1]
     parts = [x]
     if products:
-        left, right = np.triu_indices(d) if d <= CROSSED else (np.arange(d), np.arange(d))
+        left, right = product_places(x.shape[1])
         parts.append(x[:, left] * x[:, right])
     if second.shape[1]:
         parts.append(_hidden(x, first, second)[1])
     return np.hstack(parts)
+
+
+def product_places(d: int) -> tuple[IntArray, IntArray]:
+    """Return which of d columns are multiplied with which."""
+    return np.triu_indices(d) if d <= CROSSED else (np.arange(d), np.arange(d))
 
 
 def _hidden(x: FloatArray, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:

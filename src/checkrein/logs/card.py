@@ -52,6 +52,8 @@ class DataCard(BaseModel):
     actions: list[ActionUse]
     behavior: list[Behavior]
     discount: float
-    effective_horizon: float | None  # steps, 1 / (1 - discount); None at discount 1
+    effective_horizon: float | None  # steps, 1 / (1 - discount); None at discount 1, or where the log has a horizon
+    horizon: int | None = None  # decisions after which values stop
+    inadmissible: int | None = None  # rows in which behavior took an action that may not be chosen; None: all may
     propensities: bool
     warnings: list[str]

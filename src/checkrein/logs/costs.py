@@ -38,19 +38,20 @@ def columns_needed(source: Source, costs: Mapping[str, CostChoice]) -> list[str]
     return needed
 
 
-def expression(source: Source, name: str, cost: str) -> pl.Expr:
-    """Return a column, or a SQL expression whose columns the log has."""
+def expression(source: Source, name: str, cost: str, *, what: str | None = None) -> pl.Expr:
+    """Return a column, or a SQL expression whose columns the log has; what: that it is, in messages."""
+    what = what or f"cost {name!r}"
     if cost in source.columns:
         return pl.col(cost)
     try:
         parsed = sql_expression(cost)
     except ExpressionError as reason:
-        raise DataError(f"cost {name!r}: {shortened(cost)!r} {reason}") from None
+        raise DataError(f"{what}: {shortened(cost)!r} {reason}") from None
     known = set(source.columns)
     for root in parsed.meta.root_names():
         if root not in known and root.removeprefix(PREVIOUS) not in known:
             raise DataError(
-                f"cost {name!r}: {cost!r} names {root!r}, which is no column of {source.name}: it has "
+                f"{what}: {cost!r} names {root!r}, which is no column of {source.name}: it has "
                 f"{', '.join(source.columns)} (and each as {PREVIOUS}...). Text goes in single quotes"
             )
     return parsed

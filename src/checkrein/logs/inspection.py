@@ -25,24 +25,30 @@ def data_card(
     units: Mapping[str, tuple[Unit, float]],
     warnings: Sequence[str] = (),
     copied: int = 0,
+    beyond: int = 0,
+    inadmissible: int | None = None,
 ) -> DataCard:
     """Describe a log.
 
     units: for each cost to show, its unit, and the factor from discounted sums to it
     warnings: what was odd when the log was read
     copied: rows of copies of episodes, which the log holds no more
+    beyond: rows after the horizon, which it does not hold either
+    inadmissible: rows in which behavior took an action that may not be chosen; None: all may
     """
     lengths = np.unique(_episodes(dataset), return_counts=True)[1]
     cut = ~dataset.terminals & ~dataset.next_observed
     transitions = dataset.compressed() if dataset.n_states is not None else None
     unit = _units(dataset)
+    whole = discount == 1 or bool(dataset.terminals.all()) or dataset.horizon is not None
     left = {
         "the last row of an episode without a terminal mark: its next state is not in the log": int(cut.sum()),
         "a row of a copy of another episode: it is counted once": copied,
+        "a row beyond the horizon": beyond,
     }
     card = DataCard(
         source=source,
-        rows=len(dataset) + copied,
+        rows=len(dataset) + copied + beyond,
         rows_used=int((~cut).sum()),
         left_out={reason: count for reason, count in left.items() if count},
         distinct=None if transitions is None else len(transitions),
@@ -58,7 +64,9 @@ def data_card(
         actions=_actions(dataset),
         behavior=[_behavior(dataset, name, discount, *units[name]) for name in units],
         discount=discount,
-        effective_horizon=None if discount == 1 or dataset.terminals.all() else 1 / (1 - discount),
+        effective_horizon=None if whole else 1 / (1 - discount),
+        horizon=dataset.horizon,
+        inadmissible=inadmissible,
         propensities=dataset.propensities is not None,
         warnings=list(warnings),
     )

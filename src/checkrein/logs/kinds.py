@@ -8,7 +8,7 @@ import polars.selectors as cs
 from checkrein.base.errors import DataError
 from checkrein.data.columns import LARGEST_INTEGER
 from checkrein.data.encoding import MISSING
-from checkrein.logs.dates import in_order
+from checkrein.logs.dates import in_order, without_date
 from checkrein.logs.sources import RESERVED, ROW, Source
 
 NO_PART = {pl.Binary: "bytes", pl.List: "lists", pl.Array: "lists", pl.Struct: "structs", pl.Object: "objects"}
@@ -91,9 +91,13 @@ def ordering(source: Source, table: pl.DataFrame, name: str) -> tuple[pl.Series,
     if values.dtype.is_float() and values.is_infinite().any():
         row, place = first_of(source, table, values.is_infinite())
         raise DataError(f"step {name!r} is {values[row]} in {place}: it must be finite")
+    times = (
+        f"step {name!r} is a time of day without a date: an episode that goes on after midnight is put in the wrong "
+    )
+    times = times + "order" if values.dtype == pl.Time or without_date(values) else ""
     values = in_order(values, f"step {name!r}")
     if values.dtype != pl.String:
-        return values, ""
+        return values, times
     numbers = values.cast(pl.Float64, strict=False)
     text = ~numbers.is_finite().fill_null(False)
     if 2 * int(text.sum()) < len(text):

@@ -48,17 +48,20 @@ class Decisions:
 
     def _table_of(self, name: str, cost: str) -> StateActionCost | None:
         """Evaluate it for every finite state and action, by one row of each; None where the log lacks a state."""
+        pairs = self.pairs()
+        values = None if pairs is None else _numbers(pairs, expression(self.source, name, cost))
+        return None if values is None else StateActionCost(values.reshape(-1, len(self.encoding.actions)))
+
+    def pairs(self) -> pl.DataFrame | None:
+        """Return a row for every finite state and action, in that order; None where the log lacks some."""
         every_state, rows = np.unique(self.states, return_index=True)
         n_states = len(self.encoding.combinations) if self.encoding.combinations is not None else 0
         every_action = self._every_action()
         if every_state.size < n_states or every_action is None:
             return None
         state_columns = [column for column in self.state if column != self.action]
-        pairs = (
-            self.table[rows.tolist()].select(state_columns).join(every_action, how="cross", maintain_order="left_right")
-        )
-        values = _numbers(pairs, expression(self.source, name, cost))
-        return None if values is None else StateActionCost(values.reshape(n_states, -1))
+        states = self.table[rows.tolist()].select(state_columns)
+        return states.join(every_action, how="cross", maintain_order="left_right")
 
     def _every_action(self) -> pl.DataFrame | None:
         """Return the actions as the log writes them, also those it never shows; None where that is not known."""

@@ -12,10 +12,13 @@ from checkrein.base.memory import require_memory
 from checkrein.costs import StateActionCost
 from checkrein.data.copies import Copies
 from checkrein.data.dataset import Dataset
-from checkrein.data.encoding import Encoding, StateColumn, category_codes
-from checkrein.logs.costs import CostChoice, columns_needed, cost_column, named_costs
+from checkrein.data.encoding import STEP_NUMBER, Encoding, StateColumn, category_codes
+from checkrein.logs.admissible import WHAT, Admitted, admitted
+from checkrein.logs.costs import CostChoice, columns_needed, cost_column, expression, named_costs
+from checkrein.logs.horizon import beyond_words, rows_until, with_step_numbers
 from checkrein.logs.kinds import STEPS, alike, gone, ordering, plain, require_kinds, require_present, require_told_apart
 from checkrein.logs.known import Decisions
+from checkrein.logs.oddities import column_warnings, row_warnings
 from checkrein.logs.sources import FIRST, ROW, STEP, UNREADABLE, Source, file_trouble, open_source
 from checkrein.logs.states import Finite, encode_actions, encode_states
 
@@ -39,6 +42,8 @@ class Columns:
     missing: Sequence[str] = ()
     cluster: str | None = None
     encoding: Encoding | None = None  # of an earlier log, whose numbers for states and actions are to be kept
+    horizon: int | None = None
+    admissible: str | None = None  # which actions may be chosen: an expression over state and action columns, or 0/1
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,8 @@ class Reading:
     copies: Copies | None = None  # the episodes that were left out, once they have been looked for
     copied_rows: int = 0  # of these
     why: str = ""  # states are finite, or not, where that was to be chosen
+    beyond: int = 0  # rows after the horizon
+    admitted: Admitted | None = None
 
 
 def read_logs(
@@ -69,6 +76,7 @@ def read_logs(
     finite: bool | None = None,
     missing: Sequence[str] = (),
     cluster: str | None = None,
+    horizon: int | None = None,
 ) -> Dataset:
     """Read a table of decisions: the next state is the state of the episode's next row.
 
@@ -81,6 +89,7 @@ def read_logs(
     terminal: marks real ends; an episode that stops without one is truncated, and its last row has no next state
     missing: texts of a CSV file that stand for a missing value
     cluster: whose episode it is (a patient's, who has several): episodes of one are not independent of each other
+    horizon: after so many decisions an episode ends: the "step number" joins the state, and later rows are left out
     """
     columns = Columns(
         episode,
@@ -94,30 +103,27 @@ def read_logs(
         finite=finite,
         missing=missing,
         cluster=cluster,
+        horizon=horizon,
     )
     return read_table(source, columns).dataset
 
 
 def read_table(source: object, columns: Columns) -> Reading:
     """Read a table of decisions like `read_logs`, and keep what was odd but legal."""
-    opened = open_source(source, columns.missing)
-    opened = replace(opened, table=plain(opened.table))
-    episode, action, step, terminal = columns.episode, columns.action, columns.step, columns.terminal
-    if episode is None:
-        require_one_step(step=step, terminal=terminal)
+    episode, action, terminal = columns.episode, columns.action, columns.terminal
     state_columns = [columns.state] if isinstance(columns.state, str) else list(columns.state)
-    if not state_columns:
-        raise DataError("state is empty: name at least one column")
     choices = named_costs(columns.costs)
-    opened.require(episode, *state_columns, action, step, terminal, columns.propensity, columns.cluster)
-    require_kinds(opened, parts_of(columns, state_columns))
-    needed = {*state_columns, action, *columns_needed(opened, choices)}
-    others = (episode, step, terminal, columns.propensity, columns.cluster)
-    needed |= {column for column in others if column is not None}
-    table = _collect(opened, sorted(needed))
-    table, episodes, steps, odd_steps = _ordered(opened, table, episode, step)
+    opened = _opened(source, columns, state_columns)
+    table = _collect(opened, _needed(opened, columns, state_columns, choices))
+    table, episodes, steps, odd_steps = ordered(opened, table, episode, columns.step)
+    logged = table.height
+    if columns.horizon is not None:
+        table, episodes, steps = rows_until(table, episodes, steps, columns.horizon)
+        state_columns.append(STEP_NUMBER)
     last = np.append(episodes[1:] != episodes[:-1], True)
     ends = np.full(table.height, episode is None) if terminal is None else truth_values(opened, table, terminal)
+    if columns.horizon is not None:
+        ends |= steps == columns.horizon - 1
     why = ""
     if columns.encoding is None:
         actions, labels = encode_actions(opened, table, action, columns.n_actions)
@@ -125,6 +131,7 @@ def read_table(source: object, columns: Columns) -> Reading:
         states, encoding, why = encode_states(
             opened, table, state_columns, labels, columns.finite, integer_actions=whole
         )
+        encoding = replace(encoding, horizon=columns.horizon)
     else:
         encoding = replace(columns.encoding, memory=None)
         actions = category_codes(StateColumn(action, encoding.actions), table)
@@ -136,6 +143,9 @@ def read_table(source: object, columns: Columns) -> Reading:
             computed[name] = cost_column(opened, table, episode, name, cost)
         else:
             computed[name] = np.asarray(cost(states, actions, following, computed), dtype=np.float64)
+    decisions = Decisions(opened, table, state_columns, action, states, actions, encoding)
+    asked = columns.admissible if columns.encoding is None else None  # a log that judges is asked for no choice
+    found = None if asked is None else admitted(decisions, asked)
     dataset = Dataset.from_arrays(
         states=states,
         actions=actions,
@@ -151,13 +161,42 @@ def read_table(source: object, columns: Columns) -> Reading:
         encoding=encoding,
         clusters=None if columns.cluster is None else _clusters(opened, table, episodes, columns),
     )
-    warnings = _rare_actions(dataset) if episode is None else _row_warnings(dataset, last, terminal)
-    warnings = [*opened.warnings, *warnings, *odd_steps]
-    warnings += [*_column_warnings(table, state_columns, step, episode), *alike("action", table[action])]
-    decisions = Decisions(opened, table, state_columns, action, states, actions, encoding)
+    dataset = replace(dataset, horizon=columns.horizon)
+    beyond = logged - table.height
+    warnings = [*opened.warnings, *row_warnings(dataset, last, terminal, one_step=episode is None), *odd_steps]
+    warnings += [*column_warnings(table, state_columns, columns.step, episode), *alike("action", table[action])]
+    warnings += [*beyond_words(columns.horizon, beyond), *(() if found is None else found.warnings)]
     first = np.flatnonzero(np.diff(episodes, prepend=-1))
     names = np.array(table[episode or ROW].gather(first).cast(pl.String), dtype=np.str_)
-    return Reading(dataset, opened.name, tuple(warnings), decisions.known_costs(choices, computed), names, why=why)
+    known = decisions.known_costs(choices, computed)
+    return Reading(dataset, opened.name, tuple(warnings), known, names, why=why, beyond=beyond, admitted=found)
+
+
+def _opened(source: object, columns: Columns, state: Sequence[str]) -> Source:
+    """Return a log that has all its columns, of kinds that can play their parts."""
+    opened = open_source(source, columns.missing)
+    opened = replace(opened, table=plain(opened.table))
+    if columns.episode is None:
+        require_one_step(step=columns.step, terminal=columns.terminal, horizon=columns.horizon)
+    if not state:
+        raise DataError("state is empty: name at least one column")
+    opened.require(*state, *_alone(columns))
+    require_kinds(opened, parts_of(columns, state))
+    return opened if columns.horizon is None else with_step_numbers(opened, columns.horizon)
+
+
+def _needed(source: Source, columns: Columns, state: Sequence[str], choices: Mapping[str, CostChoice]) -> list[str]:
+    """Return the columns to read."""
+    needed = {*state, *columns_needed(source, choices), *(name for name in _alone(columns) if name is not None)}
+    if columns.admissible is not None:
+        roots = expression(source, WHAT, columns.admissible, what=WHAT).meta.root_names()
+        needed |= set(roots) & set(source.columns)
+    return sorted(needed)
+
+
+def _alone(columns: Columns) -> tuple[str | None, ...]:
+    """Return the columns that play a part alone."""
+    return columns.episode, columns.action, columns.step, columns.terminal, columns.propensity, columns.cluster
 
 
 def parts_of(columns: Columns, state: Sequence[str]) -> dict[str, Sequence[str | None]]:
@@ -193,7 +232,7 @@ def _collect(source: Source, columns: Sequence[str]) -> pl.DataFrame:
     return table
 
 
-def require_one_step(**columns: str | None) -> None:
+def require_one_step(**columns: str | int | None) -> None:
     """Raise where columns are named that make sense only for episodes of several rows."""
     named = next((f"{role} = {name!r}" for role, name in columns.items() if name is not None), None)
     if named is not None:
@@ -203,7 +242,7 @@ def require_one_step(**columns: str | None) -> None:
         )
 
 
-def _ordered(
+def ordered(
     source: Source, table: pl.DataFrame, episode: str | None, step: str | None
 ) -> tuple[pl.DataFrame, IntArray, IntArray, list[str]]:
     """Return the table by episode (in the order of their first rows) and step, with both as integers from 0 on.
@@ -282,45 +321,3 @@ def _clusters(source: Source, table: pl.DataFrame, episodes: IntArray, columns: 
             f"but {text[row]} in {source.place(rows[row])}: an episode belongs to one cluster, fix the log or split it"
         )
     return np.unique(text.astype(str), return_inverse=True)[1]
-
-
-def _row_warnings(dataset: Dataset, last: BoolArray, terminal: str | None) -> list[str]:
-    said = []
-    after = int((dataset.terminals & ~last).sum())
-    if after:
-        said.append(f"{after} terminal rows are followed by more rows of their episode: is the episode column right?")
-    single = int((np.bincount(dataset.episodes) == 1).sum()) if dataset.episodes is not None else 0
-    if single:
-        said.append(f"{single} episodes have a single row")
-    if terminal is None:
-        said.append(
-            "no terminal column: the last row of each episode is left out of the regressions, name one if there is"
-        )
-    elif stops := int((last & ~dataset.terminals & ~dataset.next_observed).sum()):
-        said.append(
-            f"{stops} of {int(last.sum())} episodes stop without a terminal mark: what follows is not known, so their "
-            "last rows are left out of the regressions; mark them as terminal if the episodes end there"
-        )
-    return said + _rare_actions(dataset)
-
-
-def _rare_actions(dataset: Dataset) -> list[str]:
-    counts = np.bincount(dataset.actions, minlength=dataset.n_actions)
-    rare = [dataset.action_labels[action] for action in np.flatnonzero(counts == 1)]
-    return [f"actions seen only once: {', '.join(rare[:10])}"] if rare else []
-
-
-def _column_warnings(table: pl.DataFrame, state: Sequence[str], step: str | None, episode: str | None) -> list[str]:
-    said = [f"state {name!r} is constant: it tells nothing" for name in state if table[name].n_unique() == 1]
-    for name in state:
-        if lacking := int(gone(table[name]).sum()):
-            marked = "they count as a category or a feature of their own"
-            said.append(f"state {name!r} is missing in {lacking} of {table.height} rows: {marked}")
-        said += alike("state", table[name])
-    if episode is not None and step is not None and table[step].dtype.is_integer():
-        jump = (table[step] - table[step].shift(1))[1:]
-        same = (table[episode] == table[episode].shift(1))[1:]
-        gaps = int(((jump != 1) & same).sum())
-        if gaps:
-            said.append(f"{gaps} steps are not followed by the next number: decisions may be missing from the log")
-    return said

@@ -22,6 +22,7 @@ def problem_of(
     path: str | Sequence[str],
     columns: Mapping[str, str | Sequence[str] | None],
     *,
+    chosen: Mapping[str, str | int | None],
     minimize: str | None,
     maximize: str | None,
     limits: Mapping[str, str] | None,
@@ -29,7 +30,7 @@ def problem_of(
     learn: Mapping[str, Toml | None],
     confidence: float,
 ) -> tuple[ProblemFile, str]:
-    """Return a checked problem and its text; columns: by their keys in `[data]`."""
+    """Return a checked problem and its text; columns and chosen: by their keys in `[data]`."""
     limits, costs = _mapping("limits", limits), _mapping("costs", costs)
     objective = _objective(minimize, maximize, costs)
     _require_used(costs, {*limits, minimize or maximize or ""})
@@ -37,7 +38,7 @@ def problem_of(
         _require_columns(name, value)
     text = written(
         {
-            "data": {"path": path, **columns},
+            "data": {"path": path, **columns, **chosen},
             "objective": objective,
             "constraint": [_constraint(name, limit, costs.get(name)) for name, limit in limits.items()],
             "learn": learn,

@@ -37,6 +37,8 @@ def fit(
     terminal: str | None = None,
     propensity: str | None = None,
     cluster: str | None = None,
+    horizon: int | None = None,
+    admissible: str | None = None,
     discount: float = 1.0,
     functions: str | None = None,
     confidence: float = 0.95,
@@ -57,6 +59,8 @@ def fit(
     terminal: str | None = None,
     propensity: str | None = None,
     cluster: str | None = None,
+    horizon: int | None = None,
+    admissible: str | None = None,
     discount: float | None = None,
     functions: str | None = None,
     confidence: float | None = None,
@@ -72,6 +76,8 @@ def fit(
     limits: by column, or by name in `costs`: "at most 2.5", "at least 0.3", "at most 75% of behavior"
     costs: SQL expressions by name, of what is limited or the objective and is no column
     step, terminal, propensity, cluster: columns, as in `read_logs`
+    horizon: decisions after which an episode ends; the step number then joins the state
+    admissible: which actions may be chosen, as an expression over state and action columns: "age > 50 OR drug = 'none'"
     discount: 1 if not given; functions: "auto" if not given, see the problem file
     confidence: 0.95 if not given; seed: 0
     out: the run folder to write; without it, a temporary one that is gone when Python ends
@@ -81,9 +87,10 @@ def fit(
     folder = _run_folder(out)
     columns = {"episode": episode, "state": state, "action": action, "step": step, "terminal": terminal}
     columns |= {"propensity": propensity, "cluster": cluster}
+    chosen = {"horizon": horizon, "admissible": admissible}
     asked = {"minimize": minimize, "maximize": maximize, "limits": limits, "costs": costs}
     settings = {"discount": discount, "functions": functions, "confidence": confidence, "seed": seed}
-    given = {name: value for name, value in (columns | asked | settings).items() if value is not None}
+    given = {name: value for name, value in (columns | chosen | asked | settings).items() if value is not None}
     if isinstance(data, str | Path) and Path(data).suffix == PROBLEM_FILE:
         if given:
             raise ArgumentError(f"{data} is a problem file, which says all itself: write {next(iter(given))} there")
@@ -94,6 +101,7 @@ def fit(
         file, text = problem_of(
             IN_MEMORY if paths is None else paths,
             columns,
+            chosen=chosen,
             minimize=minimize,
             maximize=maximize,
             limits=limits,

@@ -74,7 +74,7 @@ class BehaviorMask:
 
     def allowed(self, states: Array) -> BoolArray:
         """(n, A)"""  # noqa: D400, D415
-        return _reaching(self.probabilities(states), self.threshold)
+        return reaching(self.probabilities(states), self.threshold)
 
 
 @storable
@@ -101,9 +101,9 @@ class RegressedMask:
 
     def allowed(self, states: Array) -> BoolArray:
         """(n, A)"""  # noqa: D400, D415
-        return _reaching(self.probabilities(states), self.threshold)
+        return reaching(self.probabilities(states), self.threshold)
 
 
-def _reaching(probabilities: FloatArray, threshold: float) -> BoolArray:
+def reaching(probabilities: FloatArray, threshold: float) -> BoolArray:
     """(n, A) actions as likely as the threshold; where none is, those that come closest."""
     return probabilities >= np.minimum(threshold, probabilities.max(axis=1, keepdims=True))

@@ -10,7 +10,8 @@ from checkrein.base.brief import brief
 from checkrein.base.storage import storable
 from checkrein.policies.penalties import Penalty
 from checkrein.policies.tabular import TabularPolicy
-from checkrein.protocols import ActionMask, PenaltyCost, Policy, QFunction
+from checkrein.problem.admissible import AdmissibleActions
+from checkrein.protocols import ActionMask, PenaltyCost, Permits, Policy, QFunction
 
 Terms = tuple[tuple[float, PenaltyCost], ...]  # costs of the policy and their prices (below 0: the more the better)
 
@@ -44,7 +45,7 @@ class PermittedMask:
     """The actions of another mask that keep every cost of the policy finite."""
 
     support: ActionMask
-    costs: tuple[PenaltyCost, ...]
+    costs: tuple[Permits, ...]
 
     def allowed(self, states: Array) -> BoolArray:
         """(n, A)"""  # noqa: D400, D415
@@ -58,7 +59,7 @@ class ChoiceMask:
     """The actions of another mask; where it has none, those that keep every cost of the policy finite."""
 
     support: ActionMask
-    costs: tuple[PenaltyCost, ...]
+    costs: tuple[Permits, ...]
 
     def allowed(self, states: Array) -> BoolArray:
         """(n, A)"""  # noqa: D400, D415
@@ -81,15 +82,20 @@ def penalty_of(terms: Terms, states: Array) -> Penalty:
     return total
 
 
-def choices_of(costs: Sequence[PenaltyCost], states: Array, allowed: BoolArray) -> BoolArray:
-    """(n, A) what may be chosen: the allowed actions, and where there is none every action that is permitted."""
+def choices_of(costs: Sequence[Permits], states: Array, allowed: BoolArray) -> BoolArray:
+    """(n, A) what may be chosen: the allowed actions, and where there is none every action that is permitted.
+
+    Where what is admissible is not permitted, it is chosen all the same, and nothing else.
+    """
     if allowed.any(axis=1).all():
         return allowed
     every = _permitted(costs, states, allowed.shape)
-    return np.where(allowed.any(axis=1, keepdims=True), allowed, every | ~every.any(axis=1, keepdims=True))
+    lawful = _permitted([one for one in costs if isinstance(one, AdmissibleActions)], states, allowed.shape)
+    every = np.where(every.any(axis=1, keepdims=True), every, lawful)
+    return np.where(allowed.any(axis=1, keepdims=True), allowed, every)
 
 
-def _permitted(costs: Sequence[PenaltyCost], states: Array, shape: tuple[int, ...]) -> BoolArray:
+def _permitted(costs: Sequence[Permits], states: Array, shape: tuple[int, ...]) -> BoolArray:
     """(n, A) the actions that keep every one of the costs finite."""
     every = np.ones(shape, dtype=bool)
     for cost in costs:

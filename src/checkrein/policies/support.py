@@ -9,6 +9,7 @@ from checkrein.base.errors import ArgumentError
 from checkrein.base.storage import storable
 from checkrein.data.dataset import Dataset
 from checkrein.policies.behavior import BehaviorMask, RegressedMask
+from checkrein.policies.restricted import AdmissibleMask
 from checkrein.policies.tabular import rows_of
 from checkrein.problem import Problem
 from checkrein.protocols import ActionMask, FunctionClass
@@ -53,10 +54,23 @@ class Support:
         return problem.once(self, lambda: self.fit(problem.transitions), any_limits=True)
 
     def choices(self, problem: Problem) -> ActionMask:
-        """Return the actions that a policy may choose: those with evidence, of what leads anywhere."""
-        if problem.discount < 1 or problem.transitions.n_states is None:
+        """Return the actions that a policy may choose: those with evidence, admissible, of what leads anywhere."""
+        rows, admissible = problem.transitions, problem.admissible
+        leading = problem.discount == 1 and rows.n_states is not None
+        if admissible is not None:
+            return problem.once(("choices", self), lambda: self._among(admissible, rows, leading), any_limits=True)
+        if not leading:
             return self.of(problem)
-        return problem.once(("choices", self), lambda: self.fit(_leading(problem.transitions)), any_limits=True)
+        return problem.once(("choices", self), lambda: self.fit(_leading(rows)), any_limits=True)
+
+    def _among(self, admissible: ActionMask, rows: Dataset, leading: bool = False) -> ActionMask:
+        """Return the admissible actions with evidence: how often others were logged does not matter."""
+        if rows.n_states is None:
+            return AdmissibleMask(self.fit(rows), admissible)
+        table = admissible.allowed(np.arange(rows.n_states))
+        kept = rows.select(table[rows.states, rows.actions])
+        evidence = self.fit(_leading(kept) if leading else kept)
+        return CountMask(frozen(evidence.allowed(np.arange(rows.n_states)) & table))
 
     def fit(self, dataset: Dataset) -> ActionMask:
         """Count, or estimate the behavior policy."""
@@ -74,7 +88,8 @@ class Support:
         Whether an action comes up to the rule then does not depend on how its occurrences fell into parts. If it did,
         what was seldom logged would be chosen just where the other part, which is to judge, shows it least.
         """
-        mask = CountMask(frozen(self.of(whole).allowed(np.arange(whole.transitions.n_states or 0))))
+        evidence = self.of(whole) if whole.admissible is None else self._among(whole.admissible, whole.transitions)
+        mask = CountMask(frozen(evidence.allowed(np.arange(whole.transitions.n_states or 0))))
         return replace(self, min_count=min(self.min_count, 1), among=mask)
 
     def _count(self, dataset: Dataset, n_states: int) -> "CountMask":

@@ -13,6 +13,7 @@ from checkrein.base.brief import brief
 from checkrein.base.errors import ProblemError
 from checkrein.data.dataset import Dataset
 from checkrein.data.remember import remember, together
+from checkrein.problem.admissible import AdmissibleActions
 from checkrein.problem.constraints import AtMost
 from checkrein.problem.costs import LoggedCost, cost_of, per_action, per_row, per_step, step_range
 from checkrein.problem.question import Question
@@ -38,6 +39,7 @@ class Problem(Question):
 
     dataset: Dataset
     discount: float = field(kw_only=True)
+    admissible: AdmissibleActions | None = field(default=None, kw_only=True)  # None: every action may be chosen
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,6 +64,8 @@ class Problem(Question):
         if isinstance(self.objective, DeferredCost):
             object.__setattr__(self, "objective", self.objective.resolved(dataset))
         object.__setattr__(self, "constraints", tuple(_resolved(c, dataset) for c in self.constraints))
+        if self.admissible is not None:
+            object.__setattr__(self, "admissible", self.admissible.resolved(dataset))
 
     @property
     def _given(self) -> list[str | Cost | None]:
@@ -103,12 +107,14 @@ class Problem(Question):
     def value_range(self, policy: Policy | None = None) -> tuple[FloatArray, FloatArray]:
         """(1 + m,) the least and the largest value that the logged costs and the horizon allow any state.
 
-        At discount 1 the horizon is the longest logged episode. In finite states there is none then: tables may chain
-        logged moves into an episode that is longer than any. Where every row ends its episode, there is one step.
+        At discount 1 the horizon is the longest logged episode. In finite states there is none then, unless the log
+        has one: tables may chain logged moves into an episode that is longer than any. Where every row ends its
+        episode, there is one step.
         """
         low, high = (self._row_step_range if policy is None or not self.policy_costs else self._step_range(policy)).T
         low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
-        if self.discount == 1 and self.dataset.n_states is not None and not self.one_step:
+        endless = self.dataset.n_states is not None and self.dataset.horizon is None and not self.one_step
+        if self.discount == 1 and endless:
             return frozen(np.where(low < 0, -np.inf, low)), frozen(np.where(high > 0, np.inf, high))
         steps = self._horizon()
         return frozen(low * steps), frozen(np.maximum(high * steps, self.worst(policy)))
@@ -338,6 +344,8 @@ class Problem(Question):
     def _horizon(self) -> float:
         if self.one_step:
             return 1.0
+        if self.dataset.horizon is not None:
+            return _discounted(self.dataset.horizon, self.discount)
         return 1 / (1 - self.discount) if self.discount < 1 else self.dataset.longest_episode()
 
     @cached_property
@@ -345,7 +353,14 @@ class Problem(Question):
         """How many discounted steps may follow a first one: none where every logged episode has a single row."""
         if self.one_step:
             return 0.0
+        if self.dataset.horizon is not None:
+            return self._horizon() - 1
         return self.dataset.longest_episode() - 1 if self.discount == 1 else self.discount / (1 - self.discount)
+
+
+def _discounted(steps: int, discount: float) -> float:
+    """Return how much so many steps count together."""
+    return float(steps) if discount == 1 else (1 - discount**steps) / (1 - discount)
 
 
 class _Anyone(NamedTuple):

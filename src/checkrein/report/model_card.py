@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from checkrein.report.improvement import improvement_of
 from checkrein.report.model import BEHAVIOR, LEARNED, CostRow, Summary
-from checkrein.report.words import number, percent, percentage, sentence
+from checkrein.report.words import amount, percent, percentage, sentence
 
 MOST = 8  # states and actions that are listed
 ASSUMPTIONS = (
@@ -41,6 +41,10 @@ def _lines(summary: Summary, *, deploys: bool) -> Iterator[str]:
     yield f"- {card.rows:,} decisions in {card.episodes:,} episodes{clusters} of {steps}."
     yield f"- Propensities: {'logged' if card.propensities else 'not logged'}. {sentence(_plain(card.functions))}."
     yield f"- Fingerprint: `{summary.repeat.dataset}`."
+    if card.horizon is not None:
+        yield f"- An episode ends after {card.horizon} decisions: the step number is part of the state."
+    if card.inadmissible is not None:
+        yield f"- {card.inadmissible:,} logged decisions were not admissible; the policy never chooses so."
     yield from (f"- Left out: {count:,} rows, {_plain(reason)}." for reason, count in card.left_out.items())
     yield from (f"- Warning: {_plain(one)}." for one in card.warnings)
     yield from ("", "## Objective and limits", "", *_costs(summary))
@@ -58,8 +62,8 @@ def _costs(summary: Summary) -> Iterator[str]:
     yield "| | goal | policy | behavior | certified bound | unit |"
     yield "|---|---|---|---|---|---|"
     for row in summary.costs:
-        values = [number(_value(row, policy)) for policy in (LEARNED, BEHAVIOR)]
-        cells = [row.name, row.goal, *values, number(bounds.get(row.name)), row.unit]
+        numbers = [_value(row, LEARNED), _value(row, BEHAVIOR), bounds.get(row.name)]
+        cells = [row.name, row.goal, *(amount(value, share=row.share) for value in numbers), row.unit]
         yield f"| {' | '.join(_plain(one).replace('|', '/') for one in cells)} |"
 
 

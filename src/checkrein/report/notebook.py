@@ -3,7 +3,7 @@
 from html import escape
 
 from checkrein.report.model import CostRow, Estimate, Summary
-from checkrein.report.words import number
+from checkrein.report.words import amount
 
 COLORS = {"good": "#2e7d32", "caution": "#b26a00", "bad": "#c62828"}  # readable on light and on dark
 CELL = "text-align:left;padding:.15em .8em .15em 0"
@@ -25,7 +25,8 @@ def notebook(summary: Summary, decision: str, page: str) -> str:
         f'<div style="border-left:4px solid {COLORS[summary.level]};padding:.2em 1em;max-width:60em">'
         f"<p><strong>{escape(summary.title)}.</strong> {escape(summary.verdict)}</p>"
         f"<p>{escape(decision)}</p>"
-        f'<table style="border-collapse:collapse"><tr>{_cells(heads, "th")}</tr>{table}</table>'
+        f'<div style="overflow-x:auto"><table style="border-collapse:collapse"><tr>{_cells(heads, "th")}</tr>'
+        f"{table}</table></div>"
         f"{folded if warnings else ''}<p>Report: <code>{escape(page)}</code></p></div>"
     )
 
@@ -36,8 +37,8 @@ def _cells(texts: list[str], kind: str = "td") -> str:
 
 def _value(row: CostRow, policy: str) -> str:
     found: Estimate = row.values[policy]
-    return number(found.learning if found.held_out is None else found.held_out)
+    return amount(found.learning if found.held_out is None else found.held_out, share=row.share)
 
 
 def _bound(row: CostRow, bounds: dict[str, float]) -> list[str]:
-    return [number(bounds.get(row.name))] if bounds else []
+    return [amount(bounds.get(row.name), share=row.share)] if bounds else []

@@ -16,6 +16,7 @@ class ComparedCost(Model):
     bound: float | None  # certified, on the side of the limit; None: not bounded, or a check failed
     verdict: str | None  # on the limit, or on the improvement
     unit: str  # of every number, in words
+    share: bool = False  # whether the numbers are shares of episodes: each has it or has it not
 
 
 class ComparedRun(Model):

@@ -108,13 +108,14 @@ def _keys(prepared: Prepared) -> EpisodeKeys:
 def _claim(prepared: Prepared) -> str:
     """SHA-256 of all that the candidates follow from: their policies need not be known before."""
     file, problem = prepared.file, prepared.problem
-    settings = (
+    settings: tuple[object, ...] = (
         prepared.objective,
         problem.discount,
         file.learn.folds,
         file.learn.functions,
         sorted(versions().items()),
     )
+    settings = settings if file.data.admissible is None else (*settings, file.data.admissible)
     source = hashlib.sha256(repr((prepared.dataset.fingerprint, settings)).encode()).hexdigest()
     return claim_key(source, problem.constraints, file.certify.confidence, METHOD, file.learn.seed)
 

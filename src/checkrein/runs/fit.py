@@ -59,10 +59,10 @@ def fit(
     def played(one: Round) -> None:
         if on_round is not None:
             on_round(one)
-        tell(f"round {one.index + 1}")
+        tell(f"round {one.index + 1} of at most {learn.max_rounds}")
 
     known = [] if asked is None else asked.known(aimed, players.evaluator, tell)
-    tell("learning")
+    tell(f"round 1 of at most {learn.max_rounds}")
     solution = players.play(
         aimed, tolerance=learn.tolerance, max_rounds=learn.max_rounds, on_round=played, checkpoint=out, known=known
     )

@@ -13,7 +13,7 @@ from checkrein.problem import Problem
 from checkrein.runs.method import method_for
 from checkrein.runs.players import light_functions, players_for, support_of
 from checkrein.runs.prepare import Prepared
-from checkrein.selection.margins import MarginChoice, choose_margins
+from checkrein.selection.margins import MarginChoice, choose_margins, most_attempts
 
 ROUGH, ROUGH_ROUNDS = 10.0, 30  # times the tolerance, and rounds, that do to choose a margin by
 FEW_ROUNDS, FEW_FOLDS = 5, 2  # and rounds, and folds of the doubly robust estimate, where classes are slow
@@ -34,10 +34,11 @@ def margins_for(prepared: Prepared, trouble: list[str], tell: Callable[[str], No
     method = method_for(prepared.file, problem)
     if isinstance(method, EpisodeScoreBound) and not learn.closed_form:
         method = replace(method, folds=FEW_FOLDS)
-    attempts = count(1)
+    adjustments = None if learn.closed_form else 1
+    attempts, most = count(1), 1 + most_attempts(problem, supports, adjustments=adjustments)
 
     def attempt(part: Problem, support: Support) -> Solution:
-        words = f"choosing support and margin, attempt {next(attempts)}"
+        words = f"choosing support and margin, attempt {next(attempts)} of at most {most}"
         tell(words)
         return players_for(learn, light_functions(learn), part, support).play(
             part,
@@ -54,7 +55,7 @@ def margins_for(prepared: Prepared, trouble: list[str], tell: Callable[[str], No
             confidence=1 - alpha_spent(1 - prepared.file.certify.confidence, 1),
             method=method,
             supports=supports,
-            adjustments=None if learn.closed_form else 1,
+            adjustments=adjustments,
             seed=learn.seed,
         )
     except (ArgumentError, DataError) as reason:

@@ -99,7 +99,10 @@ def prepare_problem(
     known = reading.known.get(objective_of(file))
     objective = objective_of(file) if known is None else replace(known, name=objective_of(file))
     constraints, goals = _constraints(file, learning, objective, reading.known)
-    problem = Problem(learning, objective=objective, constraints=constraints, discount=learn.discount)
+    admissible = None if reading.admitted is None else reading.admitted.actions
+    problem = Problem(
+        learning, objective=objective, constraints=constraints, discount=learn.discount, admissible=admissible
+    )
     card = _card(file, reading, goals)
     if strict and card.warnings:
         raise DataError("the log is odd, and --strict was asked for:\n" + "\n".join(f"  {w}" for w in card.warnings))
@@ -137,6 +140,8 @@ def _card(file: ProblemFile, reading: Reading, goals: tuple[Goal, ...]) -> DataC
         units=units,
         warnings=said,
         copied=reading.copied_rows,
+        beyond=reading.beyond,
+        inadmissible=None if reading.admitted is None else int((~reading.admitted.rows).sum()),
     )
     behavior = [b.model_copy(update={"cost": named[b.cost].name}) for b in card.behavior]
     chosen = reading.why or f'functions = "{file.learn.functions}", as the problem file says'

@@ -14,6 +14,7 @@ from checkrein.data.dataset import Dataset
 from checkrein.data.encoding import Encoding
 from checkrein.logs.formats import Located, located
 from checkrein.logs.formats import read as read_format
+from checkrein.logs.horizon import beyond_words
 from checkrein.logs.states import Finite
 from checkrein.logs.table import Columns, Reading, read_table
 from checkrein.protocols import Cost
@@ -74,6 +75,8 @@ def _read(file: ProblemFile, folder: Path, encoding: Encoding | None, table: obj
             missing=data.missing,
             cluster=data.cluster,
             encoding=encoding,
+            horizon=data.horizon,
+            admissible=data.admissible,
         )
         return read_table(paths if table is None else table, columns)
     dataset = read_format(cast(Located, located(paths[0])), costs=[*expressions.values()], n_actions=data.n_actions)
@@ -81,7 +84,11 @@ def _read(file: ProblemFile, folder: Path, encoding: Encoding | None, table: obj
         raise ProblemError(f"{paths[0]} has no finite states: functions = 'tabular' needs them, use another class")
     why = "features: states are numbers" if dataset.n_states is None else "tables: states are finite"
     costs = {name: dataset.cost(cost) for name, cost in expressions.items()}
-    return Reading(dataset.with_costs(costs), paths[0], (), why=why if finite == "auto" else "")
+    whole = dataset.with_costs(costs)
+    log = whole if data.horizon is None else whole.until(data.horizon)
+    beyond = len(whole) - len(log)
+    said = beyond_words(data.horizon, beyond)
+    return Reading(log, paths[0], said, why=why if finite == "auto" else "", beyond=beyond)
 
 
 def by_folds(file: ProblemFile, dataset: Dataset) -> bool:

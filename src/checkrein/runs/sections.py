@@ -57,6 +57,8 @@ class Data(Section):
     cluster: str | None = None  # whose episode it is: episodes of one are not independent
     n_actions: Annotated[int, Field(gt=0)] | None = None
     missing: list[str] = []
+    horizon: Annotated[int, Field(gt=0)] | None = None  # decisions after which an episode ends: time joins the state
+    admissible: str | None = None  # which actions may be chosen: an expression over state and action columns, or 0/1
 
     @property
     def is_table(self) -> bool:
@@ -75,9 +77,11 @@ class Data(Section):
         if self.is_table and lacking:
             raise ValueError(f"{', '.join(lacking)} must name columns of the log")
         if self.one_step:
-            require_one_step(step=self.step, terminal=self.terminal)
+            require_one_step(step=self.step, terminal=self.terminal, horizon=self.horizon)
         if self.cluster is not None and not self.is_table:
             raise ValueError("cluster names a column of a table, but this log is none: write it as a table first")
+        if self.admissible is not None and not self.is_table:
+            raise ValueError("admissible is about columns of a table, but this log is none: write it as a table first")
         return self
 
 

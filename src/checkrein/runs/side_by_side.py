@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import polars as pl
 
 from checkrein.base.arrays import Array, FloatArray
 from checkrein.base.errors import CheckreinError, DataError
 from checkrein.base.storage import write_atomically
 from checkrein.certification import Certificate
 from checkrein.data.encoding import Encoding
-from checkrein.logs.sources import open_source
+from checkrein.logs.horizon import rows_until
+from checkrein.logs.sources import ROW, Source, open_source
+from checkrein.logs.table import ordered
 from checkrein.report.improvement import improvement_of
 from checkrein.report.model import BEHAVIOR, LEARNED, CostRow, Estimate, Summary
 from checkrein.report.model_card import model_card
@@ -134,6 +137,7 @@ def _cost(row: CostRow, judged: Certificate | None) -> ComparedCost:
         bound=bound,
         verdict=verdict,
         unit=row.unit,
+        share=row.share,
     )
 
 
@@ -168,7 +172,7 @@ def _decisions(folders: Sequence[RunFolder], file: ProblemFile, data: str | None
     if data is None and (gone := missing(file, Path())):
         raise DataError(f"there is no {gone[0]} here: pass --data with a log to compare decisions on")
     opened = open_source(data if data is not None else paths_of(file, Path()), file.data.missing)
-    table = opened.table.head(ROWS).collect()
+    table = _with_steps(opened, folders, file).head(ROWS)
     tables: list[FloatArray] = []
     actions: list[tuple[str, ...]] = []
     for folder in folders:
@@ -185,6 +189,17 @@ def _decisions(folders: Sequence[RunFolder], file: ProblemFile, data: str | None
     if first.combinations is not None:
         states = _states(placed, np.array(first.states)[first.encode(table)], every)
     return Decisions(source=opened.name, rows=table.height, alike=alike, states=states)
+
+
+def _with_steps(source: Source, folders: Sequence[RunFolder], file: ProblemFile) -> pl.DataFrame:
+    """Return a log's rows, with the step numbers that horizons ask for, up to the nearest of these."""
+    found = [folder.problem_file().data.horizon for folder in folders]
+    horizons = [horizon for horizon in found if horizon is not None]
+    if not horizons:
+        return source.table.head(ROWS).collect()
+    every = source.table.with_row_index(ROW).collect()
+    table, episodes, steps, _ = ordered(source, every, file.data.episode, file.data.step)
+    return rows_until(table, episodes, steps, min(horizons))[0]
 
 
 def _placed(table: FloatArray, names: Sequence[str], every: Sequence[str]) -> FloatArray:

@@ -243,6 +243,7 @@ def path(
     parts: list[AnyFold], distances: Sequence[float], margins: Sequence[float], tell: Callable[[str], None]
 ) -> Iterator[tuple[int, Aim, list[Policy]]]:
     """Yield the policies of all folds, those nearest to behavior first; what cannot be aimed at is left out."""
+    tell = counted(tell, _most(parts, distances, margins))
     if all(isinstance(part, FeatureFold) for part in parts):
         yield from ((0, *found) for found in outward(cast("list[FeatureFold]", parts), distances, margins, tell))
         return
@@ -256,6 +257,21 @@ def path(
                 yield rule, aim, policies
         if not all(part.loosen() for part in parts):
             return
+
+
+def counted(tell: Callable[[str], None], most: int) -> Callable[[str], None]:
+    """Return who also tells how many times it was told something, of at most so many."""
+    number = count(1)
+    return lambda words: tell(f"{words}, {next(number)} of at most {most}")
+
+
+def _most(parts: Sequence[AnyFold], distances: Sequence[float], margins: Sequence[float]) -> int:
+    """Return how many candidates there can be."""
+    finite = [part for part in parts if isinstance(part, Fold)]
+    if not finite:
+        return len(margins) * (len(distances) + 1)
+    looser = min(len(part.rules) for part in finite)  # each fold begins with a rule of its own
+    return len(list(_aims(distances, margins))) + looser * len(margins)
 
 
 def _aims(distances: Sequence[float], margins: Sequence[float]) -> Iterator[Aim]:

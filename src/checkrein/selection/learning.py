@@ -7,7 +7,7 @@ overlap with the log, and rests on many episodes.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from checkrein.evaluation.shrinkage import Shrinkage
 from checkrein.functions import Tabular
 from checkrein.game import Round, Solution, Status, solve
 from checkrein.game.usual import GENEROUS, usual_learner
-from checkrein.policies import Support
+from checkrein.policies import RestrictedPolicy, Support
 from checkrein.problem import AtMost, Episodes, Problem
 from checkrein.protocols import Policy
 
@@ -202,4 +202,9 @@ def shrunk(problem: Problem) -> Problem:
 
 def with_divergence(problem: Problem) -> Problem:
     """Return a problem with one more constraint, on the divergence from behavior."""
-    return replace(problem, constraints=(*problem.constraints, AtMost(KLDivergence(), ANY, name=DIVERGENCE)))
+    divergence = KLDivergence()
+    if problem.admissible is not None:  # from what behavior does of what is admissible
+        divergence = divergence.resolved(problem.dataset)
+        reference = RestrictedPolicy(cast(Policy, divergence.reference), problem.admissible)
+        divergence = replace(divergence, reference=reference)
+    return replace(problem, constraints=(*problem.constraints, AtMost(divergence, ANY, name=DIVERGENCE)))

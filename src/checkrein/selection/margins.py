@@ -74,8 +74,7 @@ def choose_margins(
     require_counts(held_out=held_out)
     require_folds(problem, folds, confidence)
     chosen = method_of(method, problem)
-    usual = FEWER if problem.dataset.n_states is None else ADJUSTMENTS
-    tries = 1 + (usual if adjustments is None else adjustments)
+    tries = _tries(problem, adjustments)
     share = (1 - confidence) / problem.n_constraints
     ratio = held_out / Episodes.of(problem).n_units  # what is measured here errs, too, by as much as these are fewer
     width = float(scipy.stats.norm.ppf(1 - share) + scipy.stats.norm.ppf(POWER) * np.sqrt(1 + ratio))
@@ -96,6 +95,20 @@ def choose_margins(
         predicted={c.name: float(c.sign * bound) for c, bound in zip(problem.constraints, best.predicted, strict=True)},
         predicted_to_pass=best.excess <= 0,
     )
+
+
+def most_attempts(
+    problem: Problem, supports: Sequence[Support] | None = None, folds: int = 2, adjustments: int | None = None
+) -> int:
+    """Return how often `choose_margins` learns at the most; arguments as there."""
+    rules = _candidates(problem) if supports is None else supports
+    return _tries(problem, adjustments) * folds * len(rules)
+
+
+def _tries(problem: Problem, adjustments: int | None) -> int:
+    """Return how often a margin is measured under one rule, at the most."""
+    usual = FEWER if problem.dataset.n_states is None else ADJUSTMENTS
+    return 1 + (usual if adjustments is None else adjustments)
 
 
 def _try(

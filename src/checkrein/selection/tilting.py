@@ -16,6 +16,8 @@ from checkrein.evaluation.estimate import standard_errors
 from checkrein.evaluation.feature_one_step import FeatureNuisances, Followed, probabilities_at
 from checkrein.evaluation.feature_scores import behavior_scores, score
 from checkrein.functions.learned_features import LearnedFeatures
+from checkrein.policies import RestrictedPolicy
+from checkrein.policies.restricted import restricted
 from checkrein.policies.tilted import TiltedPolicy, fading, tilted
 from checkrein.problem import Problem
 from checkrein.protocols import Policy
@@ -71,7 +73,9 @@ class Tilting:
 
     def _tilted(self, tilt: FloatArray, start: Followed) -> tuple[Followed, Valued]:
         """Value behavior with a tilt."""
-        policy = TiltedPolicy(self.nuisances.features, self.nuisances.behavior.weights, tilt, self.dense)
+        policy: Policy = TiltedPolicy(self.nuisances.features, self.nuisances.behavior.weights, tilt, self.dense)
+        if self.problem.admissible is not None:
+            policy = RestrictedPolicy(policy, self.problem.admissible)
         followed = self.nuisances.follow(policy, start=start)
         return followed, self._valued(score(self.nuisances, self.nuisances.rows, policy).scores)
 
@@ -96,9 +100,11 @@ class Tilting:
         scales = np.sqrt(np.where(variances > 0, variances, 1.0))
         gains = (visits[:, None, None] * centred).reshape(-1, k)
         counts, before = fading(features, self.dense), now.ravel() @ gains
+        may = None if nuisances.rows.admissible is None else nuisances.rows.admissible[rows]
 
         def change(prices: FloatArray) -> FloatArray:
             chances = tilted(behavior, -(centred @ (prices / scales)), counts)
+            chances = chances if may is None else restricted(chances, may)
             return np.asarray((chances.ravel() @ gains - before)[1:])
 
         prices = np.append(price if self.problem.objective is not None else 0.0, np.zeros(k - 1))
