@@ -7,6 +7,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from checkrein.base.arrays import Array, FloatArray, IntArray
+from checkrein.base.brief import some
 from checkrein.base.errors import DataError
 from checkrein.data.columns import LARGEST, TOO_LARGE
 from checkrein.data.expressions import ExpressionError, first_line, in_floats, shortened, sql_expression
@@ -51,7 +52,7 @@ def expression(source: Source, name: str, cost: str) -> pl.Expr:
         if root not in known and root.removeprefix(PREVIOUS) not in known:
             raise DataError(
                 f"cost {name!r}: {cost!r} names {root!r}, which is no column of {source.name}: it has "
-                f"{', '.join(source.columns)} (and each as {PREVIOUS}...). Text goes in single quotes"
+                f"{some(source.columns)} (and each as {PREVIOUS}...). Text goes in single quotes"
             )
     return parsed
 
