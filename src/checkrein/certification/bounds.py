@@ -267,6 +267,11 @@ class EpisodeScoreBound:
                 "declare a weight that none can exceed"
             )
 
+    def require_declared(self, problem: Problem) -> None:
+        """Raise unless all is declared that the bound needs, before anything is learned."""
+        if self.bound in ("bernstein", "betting"):
+            self._range(problem)
+
     def _largest(self, problem: Problem) -> float | None:
         """Return the largest weight that is declared, or that the log of single decisions shows."""
         if not isinstance(self.largest_weight, str):
@@ -290,7 +295,9 @@ class EpisodeScoreBound:
         for i, c in enumerate(problem.constraints):
             if c.range is None or c.range[0] < 0 < c.range[1]:
                 raise ArgumentError(
-                    f"{self.name} needs the range of {c.name!r}, and costs of one sign: AtMost(..., range=(0, largest))"
+                    f"{self.name} needs the range of {c.name!r}, and costs of one sign: AtMost(..., range=(0, largest)),"
+                    " in a problem file range = [0, largest]. A cost of both signs can be shifted by a constant, as "
+                    'its limit: cost = "x + 1"'
                 )
             ends[i] = sorted(c.sign * end for end in (min(c.range[0], 0.0), max(c.range[1], 0.0)))
         low, high = largest_weight * ends.T
