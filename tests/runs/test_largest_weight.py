@@ -83,5 +83,5 @@ def test_what_a_bound_needs_declared_is_asked_for_before_anything_is_learned(tmp
         assert done.code == 2
         assert "round" not in done.out
         assert "needs the range of 'harm', and costs of one sign" in done.err
-        assert "in a problem file range = [0, largest]" in done.err
+        assert "range = [0, largest]" in done.err
     assert not (tmp_path / "run").exists()
