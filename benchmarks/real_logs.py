@@ -39,21 +39,25 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--only", help="a case")
     options.add_argument("--case", help=argparse.SUPPRESS)
+    options.add_argument("--seed", type=int, default=0, help="of folds and learning")
     asked = options.parse_args()
     if asked.case is not None:
-        _run(asked.case, CASES[asked.case])
+        _run(asked.case, CASES[asked.case], asked.seed)
         return
     for case in CASES:
         if asked.only in (None, case):
             with tempfile.TemporaryDirectory() as looks:
-                words = [sys.executable, __file__, "--case", case]
+                words = [sys.executable, __file__, "--case", case, "--seed", str(asked.seed)]
                 subprocess.run(words, check=True, env=os.environ | {"CHECKREIN_STATE": looks})
 
 
-def _run(case: str, state: list[str]) -> None:
+def _run(case: str, state: list[str], seed: int) -> None:
     """Print what a case came to."""
     begun = time.process_time()
-    run = _wages(state) if case.startswith("wages") else _items(*case.partition(";")[0].split(", "), state)
+    if case.startswith("wages"):
+        run = _wages(state, seed)
+    else:
+        run = _items(*case.partition(";")[0].split(", "), state, seed)
     spent, memory = time.process_time() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     certificate, tried = run.certificate, len(run.summary.sequence.candidates)
     print(f"{case}: {run.summary.card.functions}")
@@ -61,7 +65,7 @@ def _run(case: str, state: list[str]) -> None:
     print(f"  {certificate.verdict}; {tried} candidates; {spent:.1f} CPU s, {memory:.0f} MB", flush=True)
 
 
-def _items(policy: str, campaign: str, state: list[str]) -> checkrein.Run:
+def _items(policy: str, campaign: str, state: list[str], seed: int) -> checkrein.Run:
     folder = Path(find_spec("obp").origin).parent / "dataset" / "obd" / policy / campaign
     items = pl.read_csv(folder / "item_context.csv").select("item_id", trait="item_feature_0")
     return checkrein.fit(
@@ -71,10 +75,11 @@ def _items(policy: str, campaign: str, state: list[str]) -> checkrein.Run:
         propensity="propensity_score",
         maximize="click",
         limits={"trait": "at most 0.1"},
+        seed=seed,
     )
 
 
-def _wages(state: list[str]) -> checkrein.Run:
+def _wages(state: list[str], seed: int) -> checkrein.Run:
     packed = Path(find_spec("linearmodels").origin).parent / "datasets" / "wage_panel" / "wage_panel.csv.bz2"
     before = {
         f"{name}_before": pl.col(column).shift(1).over("nr") for name, column in (("wage", "lwage"), ("union", "union"))
@@ -88,6 +93,7 @@ def _wages(state: list[str]) -> checkrein.Run:
         action="union",
         maximize="lwage",
         limits={"hours": "at most 105% of behavior"},
+        seed=seed,
     )
 
 
