@@ -123,10 +123,13 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--path", action="append", default=[], help="a folder with unpacked packages")
     options.add_argument("--fit", action="store_true", help="run init, inspect and fit on each, too")
+    options.add_argument("--only", help="a table")
     asked = options.parse_args()
     sys.path[:0] = asked.path
     totals = {True: [0, 0, 0], False: [0, 0, 0]}
     for name, wanted in TABLES.items():
+        if asked.only not in (None, name):
+            continue
         table = _read(wanted)
         if table is None:
             print(f"{name}: {wanted.package} is not installed, skipped")
@@ -175,7 +178,7 @@ def _whole_path(table: pl.DataFrame) -> None:
                 capture_output=True,
                 text=True,
                 check=False,
-                env=os.environ | {"COLUMNS": "1000"},
+                env=os.environ | {"COLUMNS": "1000", "CHECKREIN_STATE": folder},
             )
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

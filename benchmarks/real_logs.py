@@ -54,10 +54,8 @@ def main() -> None:
 def _run(case: str, state: list[str], seed: int) -> None:
     """Print what a case came to."""
     begun = time.process_time()
-    if case.startswith("wages"):
-        run = _wages(state, seed)
-    else:
-        run = _items(*case.partition(";")[0].split(", "), state, seed)
+    log = case.partition(";")[0].split(", ")
+    run = _wages(state, seed) if log == ["wages"] else _items(*log, state, seed)
     spent, memory = time.process_time() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     certificate, tried = run.certificate, len(run.summary.sequence.candidates)
     print(f"{case}: {run.summary.card.functions}")
