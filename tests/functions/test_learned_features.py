@@ -26,8 +26,8 @@ def test_features_are_a_constant_and_directions_without_correlation_of_size_one(
 def test_the_network_adds_what_products_cannot_say():
     target = np.exp(0.5 * LOG.states[:, 0]) * (LOG.states[:, 1] > 0)
     left = []
-    for network in (False, True):
-        made = learned(network=network)(LOG.states)
+    for kind in ("products", "network"):
+        made = learned(kind=kind)(LOG.states)
         left.append(np.var(target - made @ np.linalg.lstsq(made, target, rcond=None)[0]))
     assert left[1] < 0.1 * left[0]
 
@@ -37,9 +37,9 @@ def test_a_column_that_never_varies_is_no_direction():
     log = Episodes.of(problem)
     still = np.column_stack([log.states, np.full(len(log.states), 3.0)])
     wider = replace(log, states=still, next_states=np.column_stack([log.next_states, np.full(len(still), 3.0)]))
-    made = learn_features(wider, np.random.default_rng(0), network=False)(still)
+    made = learn_features(wider, np.random.default_rng(0), kind="products")(still)
     assert np.isfinite(made).all()
-    assert made.shape[1] == learn_features(log, np.random.default_rng(0), network=False)(log.states).shape[1]
+    assert made.shape[1] == learn_features(log, np.random.default_rng(0), kind="products")(log.states).shape[1]
 
 
 def test_features_are_the_same_after_a_night_on_disk(tmp_path):

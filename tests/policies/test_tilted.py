@@ -4,7 +4,7 @@ import pytest
 from checkrein.functions import Polynomial
 from checkrein.policies import LogisticPolicy, TiltedPolicy, load_policy, save_policy
 from checkrein.policies.logistic import fit_logistic, logistic
-from checkrein.policies.tilted import REACH, tilted
+from checkrein.policies.tilted import REACH, fading, tilted
 
 RNG = np.random.default_rng(0)
 FEATURES = np.column_stack([np.ones(20_000), RNG.normal(size=(20_000, 2))])
@@ -26,19 +26,19 @@ def test_an_action_that_was_never_logged_has_no_chance():
 
 
 def test_without_a_tilt_behavior_goes_on():
-    assert tilted(FEATURES, CHANCES, np.zeros_like(CHANCES), 1.0) == pytest.approx(CHANCES)
+    assert tilted(CHANCES, np.zeros_like(CHANCES), fading(FEATURES, 1.0)) == pytest.approx(CHANCES)
 
 
 def test_no_odds_change_by_more_than_the_reach():
-    found = tilted(FEATURES, CHANCES, 100 * RNG.normal(size=CHANCES.shape), np.inf)
+    found = tilted(CHANCES, 100 * RNG.normal(size=CHANCES.shape), fading(FEATURES, np.inf))
     odds = np.log(found / CHANCES)
     assert np.ptp(odds, axis=1).max() <= 2 * REACH + 1e-9
 
 
 def test_tilts_fade_where_the_log_is_thin():
     tilt = np.tile([1.0, -1.0, 0.0], (len(FEATURES), 1))
-    change = np.abs(tilted(FEATURES, CHANCES, tilt, 2.0) - CHANCES).max(axis=1)
-    full = np.abs(tilted(FEATURES, CHANCES, tilt, np.inf) - CHANCES).max(axis=1)
+    change = np.abs(tilted(CHANCES, tilt, fading(FEATURES, 2.0)) - CHANCES).max(axis=1)
+    full = np.abs(tilted(CHANCES, tilt, fading(FEATURES, np.inf)) - CHANCES).max(axis=1)
     norms = (FEATURES**2).sum(axis=1)
     assert change[norms <= 2.0] == pytest.approx(full[norms <= 2.0])
     assert (change[norms > 6.0] < 0.6 * full[norms > 6.0]).all()

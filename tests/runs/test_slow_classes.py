@@ -145,6 +145,8 @@ def test_a_margin_is_chosen_by_few_trees(tmp_path):
         ('functions = "trees"\ndegree = 2\n', ['degree is for functions = "linear"', '"trees"']),
         ('functions = "neural"\nn_trees = 5\nmin_leaf = 2\n', ['n_trees, min_leaf are for functions = "trees"']),
         ('functions = "linear"\nhidden = [8]\n', ['hidden is for functions = "neural"']),
+        ('functions = "trees"\nconservatism = 0.5\n', ['conservatism is for functions = "neural"']),
+        ('functions = "neural"\nconservatism = -1\n', ["learn.conservatism", "-1"]),
         ('functions = "tabular"\nridge = 0.1\n', ['ridge is for functions = "linear"']),
         ('functions = "trees"\nn_trees = 0\n', ["learn.n_trees", "0"]),
         ('functions = "trees"\nmin_leaf = -1\n', ["learn.min_leaf", "-1"]),

@@ -10,12 +10,12 @@ from checkrein.certification.assumed import Assumptions
 from checkrein.certification.intervals import Interval, johnson_t
 from checkrein.evaluation.doubly_robust import folds_of
 from checkrein.evaluation.estimate import standard_errors
+from checkrein.evaluation.feature_choice import choose_features
 from checkrein.evaluation.feature_one_step import FeatureNuisances, FeatureRows
 from checkrein.evaluation.feature_scores import score
 from checkrein.evaluation.known_weights import known_propensities
 from checkrein.evaluation.one_step import TabularNuisances
 from checkrein.functions import Linear, Tabular
-from checkrein.functions.learned_features import learn_features
 from checkrein.policies import Support
 from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
@@ -92,6 +92,6 @@ def _tabular(mine: Problem, others: Problem, policy: Policy) -> FloatArray:
 
 
 def _numeric(mine: Problem, others: Problem, policy: Policy, rng: np.random.Generator) -> FloatArray:
-    features = learn_features(Episodes.of(mine), rng)
+    features = choose_features(mine, rng)
     nuisances, rows = FeatureNuisances(mine, features), FeatureRows.of(others, features)
     return score(nuisances, rows, policy).scores

@@ -97,6 +97,7 @@ class FeatureNuisances:
         weights = log.weights[log.episode]
         self.behavior = LogisticPolicy(features, fit_logistic(self.rows.own, log.actions, weights, log.n_actions))
         self._kept: dict[int, tuple[Policy, Followed]] = {}
+        self._regressions: dict[int, tuple[BoolArray, FloatArray, FloatArray]] = {}
 
     @cached_property
     def _regression(self) -> tuple[list[IntArray], list[FloatArray]]:
@@ -163,14 +164,21 @@ class FeatureNuisances:
 
         Of states that `lag` more rows follow, or the end.
         """
-        log, own, used, density = self.rows.log, self.rows.own, self.rows.known, followed.density
-        if not log.ended.all():
-            left = np.repeat(log.lengths, log.lengths) - log.step  # rows from each to the last of its episode
-            used = used & (log.ended[log.episode] | (left > lag))
-            density = self._density(followed.ratios, used)
-        weighted = own * (self.rows.row_weights * used)[:, None]
-        usual = np.linalg.solve(weighted.T @ own + np.eye(own.shape[1]), weighted.T @ come_before(log, followed.ratios))
-        return np.asarray(density - usual)
+        log = self.rows.log
+        used, weighted, gram = self._followed_by(lag)
+        density = followed.density if log.ended.all() else self._density(followed.ratios, used)
+        return np.asarray(density - np.linalg.solve(gram, weighted.T @ come_before(log, followed.ratios)))
+
+    def _followed_by(self, lag: int) -> tuple[BoolArray, FloatArray, FloatArray]:
+        """(n,) rows that `lag` more follow, or the end; their weighted features (n, q) and what these make (q, q)."""
+        if lag not in self._regressions:
+            log, own, used = self.rows.log, self.rows.own, self.rows.known
+            if not log.ended.all():
+                left = np.repeat(log.lengths, log.lengths) - log.step  # rows from each to the last of its episode
+                used = used & (log.ended[log.episode] | (left > lag))
+            weighted = own * (self.rows.row_weights * used)[:, None]
+            self._regressions[lag] = used, weighted, weighted.T @ own + np.eye(own.shape[1])
+        return self._regressions[lag]
 
     def _evaluate(self, policy: Policy, probabilities: FloatArray, start: FloatArray | None) -> FloatArray:
         """Return Q (A, q, k) by fitted evaluation; where values leave what costs allow, with values held inside."""
@@ -283,8 +291,8 @@ def expected(
 
     A score is unbiased only if V is the policy's mean of the very Q that is subtracted: so Q is held inside, never V.
     """
-    a, q, k = weights.shape
-    each = (features @ weights.transpose(1, 0, 2).reshape(q, a * k)).reshape(len(features), a, k)
-    if within is not None:
-        each = np.clip(each, *within)
-    return np.asarray(np.einsum("na,nak->nk", probabilities, each))
+    found = np.zeros((len(features), weights.shape[2]))
+    for action, chances in zip(weights, probabilities.T, strict=True):
+        q = features @ action
+        found += chances[:, None] * (q if within is None else np.clip(q, *within))
+    return found

@@ -90,12 +90,19 @@ def behavior_scores(nuisances: FeatureNuisances, rows: FeatureRows) -> BehaviorS
     return BehaviorScores(scores, log.sums((log.factors - from_states)[:, None] * td_error))
 
 
+def values_of(
+    nuisances: FeatureNuisances, rows: FeatureRows, followed: Followed, chances: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return V (N, k) of all states of a log, where a policy has chances (N, A), and Q (n, k) of what was done."""
+    within, log = nuisances.value_range(followed.policy), rows.log
+    values = expected(rows.features, chances, followed.weights, within)
+    return values, expected(rows.own, np.eye(log.n_actions)[log.actions], followed.weights, within)
+
+
 def _scored(nuisances: FeatureNuisances, rows: FeatureRows, followed: Followed) -> FeatureScores:
     log = rows.log
     chances = probabilities_at(followed.policy, rows, nuisances.features)
-    within = nuisances.value_range(followed.policy)
-    values = expected(rows.features, chances, followed.weights, within)
-    q = expected(rows.own, np.eye(log.n_actions)[log.actions], followed.weights, within)
+    values, q = values_of(nuisances, rows, followed, chances)
     td_error = log.costs(followed.policy) + log.continuation[:, None] * values[rows.following] - q
     ratios = nuisances.ratios(rows, chances) * rows.known
     come = come_before(log, ratios) + rows.own @ nuisances.beyond_first_order(followed, LAG)

@@ -1,4 +1,4 @@
-"""Features of numeric states, learned once from a log and then frozen: quadratics, and the units of a small network.
+"""Features of numeric states, learned once from a log and then frozen: columns, products, units of a small network.
 
 The network is trained on what decisions need: what a step costs, what the next steps cost, and how the state changes,
 with one linear head for each action. Its last layer, the standardised state and its products are then whitened, so that
@@ -6,7 +6,7 @@ one ridge suits all directions. It is small enough to be trained with numpy alon
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -23,11 +23,13 @@ AHEAD = (3, 9)  # steps whose costs are foretold
 LEAST = 1e-3  # of the mean variance: a direction with less is left out
 SAMPLED = 20_000  # rows that whitening looks at
 
+Kind = Literal["columns", "products", "network"]  # each has what those before it have
+
 
 @storable
 @dataclass(frozen=True, eq=False)
 class LearnedFeatures:
-    """(n, d) -> (n, q): a constant, then whitened directions of products and hidden units."""
+    """(n, d) -> (n, q): a constant, then whitened directions of columns, products and hidden units."""
 
     centre: FloatArray  # (d,)
     scale: FloatArray  # (d,)
@@ -35,6 +37,7 @@ class LearnedFeatures:
     second: FloatArray  # (h1 + 1, h2)
     middle: FloatArray  # (p,) means of what is whitened
     whitening: FloatArray  # (p, q - 1)
+    products: bool = True
 
     def __call__(self, states: Array) -> FloatArray:
         """(n, q)"""  # noqa: D400, D415
@@ -43,7 +46,7 @@ class LearnedFeatures:
 
     def _raw(self, states: Array) -> FloatArray:
         x = np.clip((np.asarray(states, np.float64) - self.centre) / self.scale, -CLIPPED, CLIPPED)
-        return _raw(x, self.first, self.second)
+        return _raw(x, self.first, self.second, self.products)
 
 
 class Targets(NamedTuple):
@@ -54,34 +57,37 @@ class Targets(NamedTuple):
     outcomes: FloatArray  # (n, t)
 
 
-def learn_features(log: Episodes, rng: np.random.Generator, *, network: bool = True) -> LearnedFeatures:
-    """Learn features from the rows of a log; network: False leaves it at products."""
+def learn_features(log: Episodes, rng: np.random.Generator, kind: Kind = "network") -> LearnedFeatures:
+    """Learn features from the rows of a log."""
     states = np.asarray(log.states, np.float64)
     if states.ndim != 2:
         raise ArgumentError(f"features are learned from columns of numbers, but states have shape {states.shape[1:]}")
     centre, spread = states.mean(axis=0), states.std(axis=0)
     scale = np.where(spread > 0, spread, 1.0)
     x = np.clip((states - centre) / scale, -CLIPPED, CLIPPED)
-    if network:
+    if kind == "network":
         first, second = _trained(_targets(log, x, centre, scale), log.n_actions, rng)
     else:
         first, second = np.zeros((x.shape[1] + 1, 0)), np.zeros((1, 0))
     sampled = x if len(x) <= SAMPLED else x[rng.choice(len(x), SAMPLED, replace=False)]
-    raw = _raw(sampled, first, second)
+    raw = _raw(sampled, first, second, kind != "columns")
     middle = raw.mean(axis=0)
     size = raw.std(axis=0)
     unit = np.where(size > 1e-9, size, np.inf)  # what never varies tells nothing
     variances, directions = np.linalg.eigh(np.cov(((raw - middle) / unit).T, bias=True).reshape(raw.shape[1], -1))
     kept = variances > LEAST * max(variances.mean(), 1e-300)
     whitening = directions[:, kept] / np.sqrt(variances[kept]) / unit[:, None]
-    return LearnedFeatures(*map(frozen, (centre, scale, first, second, middle, whitening)))
+    arrays = map(frozen, (centre, scale, first, second, middle, whitening))
+    return LearnedFeatures(*arrays, products=kind != "columns")
 
 
-def _raw(x: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
+def _raw(x: FloatArray, first: FloatArray, second: FloatArray, products: bool) -> FloatArray:
     """(n, p) the columns, their products, and the hidden units."""
     d = x.shape[1]
-    left, right = np.triu_indices(d) if d <= CROSSED else (np.arange(d), np.arange(d))
-    parts = [x, x[:, left] * x[:, right]]
+    parts = [x]
+    if products:
+        left, right = np.triu_indices(d) if d <= CROSSED else (np.arange(d), np.arange(d))
+        parts.append(x[:, left] * x[:, right])
     if second.shape[1]:
         parts.append(_hidden(x, first, second)[1])
     return np.hstack(parts)

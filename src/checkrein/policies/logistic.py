@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import scipy  # its parts are loaded when first used
@@ -38,8 +39,13 @@ def logistic(features: FloatArray, weights: FloatArray) -> FloatArray:
     never = ~np.isfinite(weights[0])
     scores = features @ np.where(never, 0.0, weights)
     scores[:, never] = -np.inf
-    exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(exponentials / exponentials.sum(axis=1, keepdims=True))
+    exponentials = np.exp(scores - _largest(scores)[:, None])
+    return np.asarray(exponentials / (exponentials @ np.ones(scores.shape[1]))[:, None])
+
+
+def _largest(scores: FloatArray) -> FloatArray:
+    """(n,) the largest of each row (n, A), action by action: few actions, many rows."""
+    return np.asarray(reduce(np.maximum, scores.T))
 
 
 def fit_logistic(
@@ -61,8 +67,8 @@ def fit_logistic(
     def loss(flat: FloatArray) -> tuple[float, FloatArray]:
         w = flat.reshape(q, a)
         scores = features @ w
-        scores -= scores.max(axis=1, keepdims=True)
-        norm = np.log(np.exp(scores).sum(axis=1))
+        scores -= _largest(scores)[:, None]
+        norm = np.log(np.exp(scores) @ np.ones(a))
         likelihood = weights @ (scores[np.arange(len(place)), place] - norm)
         gradient = features.T @ (weights[:, None] * (np.exp(scores - norm[:, None]) - taken)) + shrunk * w
         return float((-likelihood + 0.5 * (shrunk * w**2).sum()) / total), (gradient / total).ravel()

@@ -65,8 +65,9 @@ class Players:
 
 def players_for(learn: Learn, functions: FunctionClass, problem: Problem, support: Support) -> Players:
     """Return the players of a problem over a function class and a support rule."""
-    iterations = min(LOOKAHEAD, default_iterations(problem)) if isinstance(functions, Neural) else None
-    best_response = FQI(functions, iterations, support=support)
+    network = isinstance(functions, Neural)
+    iterations = min(LOOKAHEAD, default_iterations(problem)) if network else None
+    best_response = FQI(functions, iterations, support=support, conservatism=learn.conservatism if network else 0.0)
     return Players(best_response, evaluator_of(functions), _learner(learn, problem), learn.seed)
 
 

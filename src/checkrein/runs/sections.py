@@ -32,7 +32,7 @@ LARGEST_WEIGHT_OF = (
     'largest_weight is for method = "pdis-betting", "pdis-bernstein", "dr-betting" or "dr-bernstein": name one of '
     "them, or leave it out"
 )
-OPTIONS = {"linear": ("degree", "ridge"), "trees": ("n_trees", "min_leaf"), "neural": ("hidden",)}  # of each class
+OPTIONS = {"linear": ("degree", "ridge"), "trees": ("n_trees", "min_leaf"), "neural": ("hidden", "conservatism")}
 CertificateKind = Literal["cross-fitted", "holdout"]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -197,6 +197,7 @@ class Learn(Section):
     n_trees: Annotated[int, Field(ge=1)] = 20  # of each action
     min_leaf: Positive = 10.0  # rows in a leaf of a tree, at the least
     hidden: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)] = [64, 64]  # widths of a network's layers
+    conservatism: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0  # makes what is rare dear to a network
     learner: Literal["cutting-plane", "exponentiated-gradient", "online-gradient-descent"] = "cutting-plane"
     bound: Positive | None = None  # on the multipliers; default: far above any price that the costs suggest
     rate: Positive | None = None  # of the gradient learners

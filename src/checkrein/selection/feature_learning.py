@@ -10,11 +10,11 @@ from checkrein.base.arrays import FloatArray
 from checkrein.certification.intervals import johnson_t, student
 from checkrein.certification.rare import allow_for_missed
 from checkrein.evaluation.estimate import standard_errors
+from checkrein.evaluation.feature_choice import choose_features
 from checkrein.evaluation.feature_one_step import FeatureRows
 from checkrein.evaluation.feature_scores import behavior_scores, score
 from checkrein.evaluation.known_weights import known_propensities
 from checkrein.evaluation.scores import JudgedScores
-from checkrein.functions.learned_features import learn_features
 from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
 from checkrein.selection.judging import CLEAR, DECIDING
@@ -36,7 +36,7 @@ class FeatureFold:
 
     def begun(self) -> "FeatureFold":
         """Return it with features and behavior learned."""
-        features = learn_features(Episodes.of(self.mine), self.rng)
+        features = choose_features(self.mine, self.rng)
         self.learner = Tilting(self.mine, features, self.share, self.rng)
         self.judged = FeatureRows.of(self.others, features)
         behavior = behavior_scores(self.learner.nuisances, self.judged)

@@ -16,7 +16,7 @@ from checkrein.evaluation.estimate import standard_errors
 from checkrein.evaluation.feature_one_step import FeatureNuisances, Followed, probabilities_at
 from checkrein.evaluation.feature_scores import behavior_scores, score
 from checkrein.functions.learned_features import LearnedFeatures
-from checkrein.policies.tilted import TiltedPolicy, tilted
+from checkrein.policies.tilted import TiltedPolicy, fading, tilted
 from checkrein.problem import Problem
 from checkrein.protocols import Policy
 from checkrein.selection.learning import Aim
@@ -94,11 +94,12 @@ class Tilting:
         base = nuisances.rows.row_weights[rows]
         variances = np.einsum("n,na,nak->k", base, behavior, centred**2) / base.sum()
         scales = np.sqrt(np.where(variances > 0, variances, 1.0))
-        gains = np.einsum("n,nak->nak", visits, centred)
+        gains = (visits[:, None, None] * centred).reshape(-1, k)
+        counts, before = fading(features, self.dense), now.ravel() @ gains
 
         def change(prices: FloatArray) -> FloatArray:
-            chances = tilted(features, behavior, -(centred @ (prices / scales)), self.dense)
-            return np.asarray(np.einsum("na,nak->k", chances - now, gains)[1:])
+            chances = tilted(behavior, -(centred @ (prices / scales)), counts)
+            return np.asarray((chances.ravel() @ gains - before)[1:])
 
         prices = np.append(price if self.problem.objective is not None else 0.0, np.zeros(k - 1))
         for _ in range(SWEEPS):
