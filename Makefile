@@ -28,6 +28,7 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install --quiet --constraint constraints.txt torch  # first: what depends on it must find it there
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
 	$(PIP) install --quiet --constraint constraints.txt --no-deps icu-sepsis  # read for its matrices; it asks for the old gym
+	$(PIP) install --quiet --constraint constraints.txt --no-deps obp linearmodels  # read for their tables, never imported
 	@touch $@ $(VENV)/.runtime
 
 demo: $(VENV)/.runtime

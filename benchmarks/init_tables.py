@@ -4,17 +4,24 @@ The tables are read from installed packages, or from folders where their wheels 
 missing are skipped. The expected roles were written by hand. `developed` tables were looked at while the rules were
 written; the others were not.
 
-    python benchmarks/init_tables.py --path FOLDER
+    python benchmarks/init_tables.py --path FOLDER          # the guesses
+    python benchmarks/init_tables.py --path FOLDER --fit    # and the whole path: init, inspect, fit, nothing corrected
 """
 
 import argparse
 import bz2
 import importlib.util
 import io
+import os
+import resource
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+import gymnasium
+import numpy as np
 import polars as pl
 
 from checkrein.logs.first_version import GUESS_ROWS
@@ -22,6 +29,7 @@ from checkrein.logs.roles import Roles, roles_of
 
 OUT = "out"  # not used, or an outcome that is no state
 ANY = "any"
+HEADLINES = ("The learned", "Behavior should", "No policy", "The run", "Nothing")  # of a run
 
 
 class Table(NamedTuple):
@@ -95,6 +103,17 @@ TABLES = {
         "statsmodels", "datasets/randhie/randhie.csv", {"mdvis": "objective", "lncoins": ANY, "idp": ANY, "lpi": ANY}
     ),
     "larynx": Table("lifelines", "datasets/larynx.csv", {"time": OUTCOMES, "death": "objective"}),
+    "all of fashion (bandit, chosen by a policy)": Table(
+        "obp",
+        "dataset/obd/bts/all/all.csv",
+        {"": OUT, "timestamp": OUT, "item_id": "action", "click": "objective", "propensity_score": "propensity"},
+    ),
+    "walks on a frozen lake": Table(
+        "gymnasium",
+        "",
+        {"episode_id": "episode", "t": "step", "action": "action", "reward": "objective", "terminated": "terminal"}
+        | {"next_obs": OUT, "truncated": OUT},
+    ),
     "tumours": Table("sklearn", "datasets/data/breast_cancer.csv", {"target": "objective"}),
 }
 
@@ -103,42 +122,96 @@ def main() -> None:
     """Print a line for each table and for each column that was taken for something else."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--path", action="append", default=[], help="a folder with unpacked packages")
-    sys.path[:0] = options.parse_args().path
+    options.add_argument("--fit", action="store_true", help="run init, inspect and fit on each, too")
+    options.add_argument("--only", help="a table")
+    asked = options.parse_args()
+    sys.path[:0] = asked.path
     totals = {True: [0, 0, 0], False: [0, 0, 0]}
     for name, wanted in TABLES.items():
+        if asked.only not in (None, name):
+            continue
         table = _read(wanted)
         if table is None:
             print(f"{name}: {wanted.package} is not installed, skipped")
             continue
-        roles = roles_of(table)
-        given = _by_column(roles, table.columns)
-        right, wrong, leaks = 0, [], []
-        for column, role in given.items():
-            expected = wanted.roles.get(column, "state").split("|")
-            if expected == [ANY] or role in expected:
-                right += 1
-                continue
-            wrong.append(f"{column or '(no name)'}: {role} for {' or '.join(expected)}")
-            leaks += [column] if role == "state" else []
+        roles = roles_of(table.head(GUESS_ROWS))
+        right, of, leaks = _compare(name, wanted, roles, table)
         counted = totals[wanted.developed]
-        counted[0], counted[1], counted[2] = counted[0] + right, counted[1] + len(given), counted[2] + len(leaks)
-        seen = "developed" if wanted.developed else "new"
-        found = ", ".join(f"{role}={column}" for role, column in roles.found.items())
-        print(
-            f"{name} ({seen}): {right} of {len(given)} columns. {found}. Doubtful: {', '.join(roles.doubts) or 'none'}"
-        )
-        for line in wrong:
-            print(f"    {line}")
+        counted[0], counted[1], counted[2] = counted[0] + right, counted[1] + of, counted[2] + leaks
+        if asked.fit:
+            _whole_path(table)
     for developed, (right, of, leaks) in totals.items():
         if of:
             which = "looked at while the rules were written" if developed else "not looked at before"
             print(f"tables {which}: {right} of {of} columns right ({right / of:.1%}), {leaks} taken for states")
 
 
+def _compare(name: str, wanted: Table, roles: Roles, table: pl.DataFrame) -> tuple[int, int, int]:
+    """Print what was guessed; return how many columns are right, how many there are, how many others became states."""
+    given = _by_column(roles, table.columns)
+    right, wrong, leaks = 0, [], 0
+    for column, role in given.items():
+        says_nothing = table[column].head(GUESS_ROWS).n_unique() == 1
+        expected = wanted.roles.get(column, OUT if says_nothing else "state").split("|")
+        if expected == [ANY] or role in expected:
+            right += 1
+            continue
+        wrong.append(f"{column or '(no name)'}: {role} for {' or '.join(expected)}")
+        leaks += role == "state"
+    seen = "developed" if wanted.developed else "new"
+    found = ", ".join(f"{role}={column}" for role, column in roles.found.items())
+    print(f"{name} ({seen}): {right} of {len(given)} columns. {found}. Doubtful: {', '.join(roles.doubts) or 'none'}")
+    for line in wrong:
+        print(f"    {line}")
+    return right, len(given), leaks
+
+
+def _whole_path(table: pl.DataFrame) -> None:
+    """Do what a newcomer does who corrects nothing, and print what each command came to."""
+    with tempfile.TemporaryDirectory() as folder:
+        table.write_csv(Path(folder) / "log.csv")
+        for words in (["init", "log.csv"], ["inspect", "problem.toml"], ["fit", "problem.toml", "--out", "run"]):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            done = subprocess.run(
+                [sys.executable, "-m", "checkrein", *words],
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                check=False,
+                env=os.environ | {"COLUMNS": "1000", "CHECKREIN_STATE": folder},
+            )
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            lines = (done.stdout if words[0] == "fit" else "").splitlines()
+            said = [line for line in done.stderr.splitlines() if line.startswith(("error", "Traceback"))]
+            said += [line for line in lines if line.startswith(HEADLINES)][:1]
+            print(f"  {words[0]}: exit code {done.returncode}, {spent:.1f} CPU s. {' '.join(said)}", flush=True)
+            if done.returncode:
+                return
+
+
+def _walks(walks: int = 1000) -> pl.DataFrame:
+    """Return a log as people write it from a gymnasium environment."""
+    lake, rng, rows = gymnasium.make("FrozenLake-v1"), np.random.default_rng(0), []
+    for walk in range(walks):
+        here, _ = lake.reset(seed=walk)
+        terminated = truncated = False
+        t = 0
+        while not (terminated or truncated):
+            action = int(rng.integers(4))
+            there, reward, terminated, truncated, _ = lake.step(action)
+            rows.append((walk, t, here, action, float(reward), there, terminated, truncated))
+            here, t = there, t + 1
+    names = ["episode_id", "t", "obs", "action", "reward", "next_obs", "terminated", "truncated"]
+    return pl.DataFrame(rows, schema=names, orient="row")
+
+
 def _read(wanted: Table) -> pl.DataFrame | None:
     spec = importlib.util.find_spec(wanted.package)
     if spec is None or spec.origin is None:
         return None
+    if wanted.package == "gymnasium":
+        return _walks()
     path = Path(spec.origin).parent / wanted.path
     if not path.exists():
         return None
@@ -148,7 +221,7 @@ def _read(wanted: Table) -> pl.DataFrame | None:
     if wanted.package == "sklearn":  # its header counts rows and columns, and the names of the columns stand elsewhere
         table = pl.read_csv(io.BytesIO(data), has_header=False, skip_rows=1)
         return table.rename({table.columns[-1]: "target"})
-    return pl.read_csv(io.BytesIO(data), infer_schema_length=None, null_values=["NA"]).head(GUESS_ROWS)
+    return pl.read_csv(io.BytesIO(data), infer_schema_length=None, null_values=["NA"])
 
 
 def _by_column(roles: Roles, columns: list[str]) -> dict[str, str]:

@@ -73,6 +73,7 @@ LOGS = {
 PROBLEMS = {
     "unknown key": (toml("step =", "stepp ="), ["data.stepp", "did you mean step?"]),
     "one bracket": (toml("[[constraint]]", "[constraint]"), ["[[constraint]]"]),
+    "questions of init": (toml('action = "drug"', 'action = "CHANGE ME"').replace('minimize = "death"', 'minimize = "CHANGE ME"'), ["still says CHANGE ME (data.action, objective.minimize)"]),
     "unknown section": (PROBLEM + "[lern]\nseed = 1\n", ["lern", "did you mean learn?"]),
     "missing key": (toml('action = "drug"\n', ""), ["data: action must name columns of the log"]),
     "broken TOML": (toml("[learn]", "[learn"), ["not valid TOML", "line"]),

@@ -187,3 +187,21 @@ def test_a_cluster_of_a_log_without_columns_is_refused(tmp_path):
     done = checkrein_command("inspect", tmp_path / "p.toml")
     assert done.code == 2
     assert "cluster names a column of a table, but this log is none" in " ".join(done.err.split())
+
+
+def test_what_candidates_come_to_is_listed_once_and_what_came_to_the_same_is_counted(tmp_path):
+    rng = np.random.default_rng(0)
+    segment, item = rng.integers(0, 2, 600), rng.integers(0, 4, 600)
+    click = (rng.random(600) < 0.1 + 0.05 * item).astype(int)
+    pl.DataFrame({"segment": segment, "item": item, "click": click}).write_csv(tmp_path / "log.csv")
+    (tmp_path / "p.toml").write_text(
+        '[data]\npath = "log.csv"\nstate = "segment"\naction = "item"\n[objective]\nmaximize = "click"\n'
+        '[[constraint]]\nname = "moved"\nkind = "total variation"\nat_most = 1\n[learn]\ndiscount = 1\n'
+    )
+    done = checkrein_command("fit", tmp_path / "p.toml", "--out", tmp_path / "run")
+    assert done.code in (0, 6), done
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    tried = len(summary["sequence"]["candidates"])
+    rows = [line for line in done.out.splitlines() if " s.e. " in line]
+    assert len(rows) < tried
+    assert f"{tried - len(rows)} more came to the same as one before" in " ".join(done.out.split())

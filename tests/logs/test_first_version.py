@@ -8,6 +8,7 @@ import pytest
 
 from checkrein.logs.first_version import first_version
 from checkrein.logs.roles import roles_of
+from checkrein.runs.problem_file import ProblemFile
 
 
 def bandit(n=500):
@@ -56,6 +57,36 @@ def test_where_each_row_is_an_episode_the_key_is_left_out_with_the_question(tmp_
     assert "Without such a column, each row is an episode of one decision" in text
     assert read["objective"] == {"maximize": "click"}
     assert read["learn"]["discount"] == 1
+
+
+def test_where_nothing_looks_like_a_cost_the_limit_is_on_how_far_the_policy_moves(tmp_path):
+    for name, table, decisions in (("bandit", bandit(), 1), ("panel", panel(), 5)):
+        table.write_csv(tmp_path / f"{name}.csv")
+        read = tomllib.loads(first_version([str(tmp_path / f"{name}.csv")], tmp_path))
+        (limit,) = read["constraint"]
+        assert (limit["kind"], limit["at_most"]) == ("total variation", decisions)
+        ProblemFile.model_validate(read)
+
+
+def test_a_cost_may_grow_a_little_because_a_limit_at_behavior_leaves_nothing_near_it_room(tmp_path):
+    bandit().with_columns(price=pl.col("item_id") * 0.5).write_csv(tmp_path / "log.csv")
+    (limit,) = tomllib.loads(first_version([str(tmp_path / "log.csv")], tmp_path))["constraint"]
+    assert limit == {"name": "price", "cost": "price", "at_most": "105% of behavior"}
+
+
+def test_a_panel_without_ends_looks_no_farther_than_its_rows_and_says_how_to_mark_ends(tmp_path):
+    panel().write_csv(tmp_path / "log.csv")
+    text = first_version([str(tmp_path / "log.csv")], tmp_path)
+    assert tomllib.loads(text)["learn"]["discount"] == 0.8
+    assert "all episodes have 5 rows here: if they end there by design" in text
+    panel().head(298).write_csv(tmp_path / "log.csv")
+    assert "by design" not in first_version([str(tmp_path / "log.csv")], tmp_path)
+
+
+def test_codes_of_many_items_are_not_taken_for_an_amount():
+    many = pl.Series(np.arange(500) % 80)
+    assert "action" not in roles_of(bandit().with_columns(item_id=many)).doubts
+    assert "amount" in roles_of(bandit().rename({"item_id": "action"}).with_columns(action=many)).doubts["action"]
 
 
 def test_a_panel_is_known_by_what_rises_within_blocks_of_rows_whatever_they_are_called():

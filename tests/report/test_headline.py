@@ -128,3 +128,10 @@ def test_candidates_of_a_yes_or_no_outcome_are_in_per_cent():
     changes = {"costs": costs, "sequence": CandidateSequence(candidates=[one], folds=5), "trace": None, "gap": None}
     text = " ".join(Elements(page(summary.model_copy(update=changes))).text.split())
     assert "21.3%" in text
+
+
+def test_without_a_limit_nothing_is_certified_and_the_headline_says_so():
+    level, said = verdict(Status.CONVERGED, rows()[:1], None)
+    assert level == "caution"
+    assert said.startswith("Nothing was certified, for want of a limit: ")
+    assert "total variation" in said

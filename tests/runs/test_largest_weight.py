@@ -72,3 +72,16 @@ def test_it_is_refused_beside_other_methods(run, tmp_path):
     done = checkrein_command("fit", tmp_path / "p.toml", "--out", tmp_path / "run")
     assert done.code == 2
     assert 'largest_weight is for method = "pdis-betting"' in done.err
+
+
+def test_what_a_bound_needs_declared_is_asked_for_before_anything_is_learned(tmp_path):
+    log(tmp_path, 0)
+    for lacking in ("range = [0, 1]\n", "range = [-1, 1]\n"):
+        kept = lacking if "-1" in lacking else ""
+        (tmp_path / "p.toml").write_text(TOML.replace("range = [0, 1]\n", kept))
+        done = checkrein_command("fit", tmp_path / "p.toml", "--out", tmp_path / "run")
+        assert done.code == 2
+        assert "round" not in done.out
+        assert "needs the range of 'harm', and costs of one sign" in done.err
+        assert "range = [0, largest]" in done.err
+    assert not (tmp_path / "run").exists()

@@ -2,6 +2,7 @@
 
 import tomllib
 
+import numpy as np
 import polars as pl
 import pytest
 from pydantic import ValidationError
@@ -99,6 +100,16 @@ def test_tables_are_for_combinations_that_come_up_again_and_again(log, finite):
     choice = StateChoice.of(log, log.columns)
     assert choice.finite == finite
     assert choice.why.startswith("tables: " if finite else "features: ")
+
+
+def test_many_states_are_no_table_where_decisions_come_up_too_seldom_in_them():
+    rng = np.random.default_rng(0)
+    bought = table(3000, item=lambda _: int(rng.integers(100)), hour=lambda r: r % 24)
+    choice = StateChoice.of(bought, ["hour"], "item")
+    assert not choice.finite
+    assert "125 each, but only" in choice.why
+    assert "comes up 5 times in its state" in choice.why
+    assert StateChoice.of(bought.with_columns(item=pl.col("item") % 4), ["hour"], "item").finite
 
 
 def test_a_column_of_many_texts_is_named():

@@ -1,11 +1,12 @@
 """Short texts of large values: what is printed of a policy fits on a line, however many numbers it holds."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 
 import numpy as np
 
 FEW = 6  # numbers that are shown; of more, only how many there are
+MOST = 20  # names that are listed; of more, only how many there are
 DEEP = 2  # dataclasses inside each other whose fields are shown
 
 
@@ -30,6 +31,12 @@ def brief(value: object, depth: int = 0) -> str:
 def listed(values: list[object] | tuple[object, ...], depth: int = 0) -> str:
     """Return values one after the other."""
     return ", ".join(brief(one, depth) for one in values)
+
+
+def some(names: Sequence[str]) -> str:
+    """Return names one after the other, the first of many."""
+    more = f" and {len(names) - MOST:,} more" if len(names) > MOST else ""
+    return ", ".join(names[:MOST]) + more
 
 
 def numbers(named: Mapping[str, float]) -> str:

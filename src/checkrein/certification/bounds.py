@@ -40,6 +40,10 @@ from checkrein.protocols import FunctionClass, Policy
 Guarantee = Literal["finite-sample", "asymptotic", "heuristic"]
 Kind = Literal["studentised", "pivotal", "bias-corrected", "t"]
 BoundKind = Literal["studentised", "t", "bernstein", "betting"]
+DECLARED = (
+    "AtMost(..., range=(0, largest)) or, in a problem file, range = [0, largest]. A cost of both signs can be shifted "
+    'by a constant, as its limit: cost = "x + 1"'
+)
 LOGGED: Literal["logged"] = "logged"  # of a largest weight: as the log's own propensities say
 REPLICATES = 1000
 TAIL = 40  # replicates that should lie beyond a bound
@@ -267,6 +271,11 @@ class EpisodeScoreBound:
                 "declare a weight that none can exceed"
             )
 
+    def require_declared(self, problem: Problem) -> None:
+        """Raise unless all is declared that the bound needs, before anything is learned."""
+        if self.bound in ("bernstein", "betting"):
+            self._range(problem)
+
     def _largest(self, problem: Problem) -> float | None:
         """Return the largest weight that is declared, or that the log of single decisions shows."""
         if not isinstance(self.largest_weight, str):
@@ -289,9 +298,7 @@ class EpisodeScoreBound:
         ends = np.empty((problem.n_constraints, 2))
         for i, c in enumerate(problem.constraints):
             if c.range is None or c.range[0] < 0 < c.range[1]:
-                raise ArgumentError(
-                    f"{self.name} needs the range of {c.name!r}, and costs of one sign: AtMost(..., range=(0, largest))"
-                )
+                raise ArgumentError(f"{self.name} needs the range of {c.name!r}, and costs of one sign: {DECLARED}")
             ends[i] = sorted(c.sign * end for end in (min(c.range[0], 0.0), max(c.range[1], 0.0)))
         low, high = largest_weight * ends.T
         if self.estimator == "pdis":

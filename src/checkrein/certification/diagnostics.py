@@ -201,7 +201,8 @@ def mean_weight(weights: FloatArray, counts: FloatArray) -> Check:
     spread = float(np.sqrt(shares**2 @ (weights - mean) ** 2))
     apart = 0.0 if np.isclose(mean, 1, rtol=ROUNDED) else np.inf if spread == 0 else abs(mean - 1) / spread
     words = f"the mean weight is {mean:.3g}, {apart:.1f} standard errors from 1"
-    return _at_most("mean weight", min(apart, 1e6), FAR, words, "check the propensities, or hold out more episodes")
+    advice = "check the propensities; if they are right, take fewer state columns, or log more rows of each decision"
+    return _at_most("mean weight", min(apart, 1e6), FAR, words, advice)
 
 
 def _cut_off(episodes: Episodes, weights: FloatArray) -> Check:

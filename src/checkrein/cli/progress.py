@@ -58,7 +58,6 @@ def progress_line(goals: "Sequence[Goal]", played: "Round") -> str:
 
 def candidate_line(number: int, candidate: "Candidate") -> str:
     """Return how far a candidate goes, and whether it keeps the limits."""
-    return (
-        f"candidate {number}: {candidate.distance:.0%} of the way from behavior, {candidate.margin:g} standard errors "
-        f"under the limits: {candidate.certificate.verdict}"
-    )
+    away = f"{100 * candidate.distance:.3g}% of the way from behavior"
+    aim = f"{away}, {candidate.margin:g} standard errors under the limits"
+    return f"candidate {number}: {aim}: {candidate.certificate.verdict}"

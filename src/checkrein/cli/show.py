@@ -83,20 +83,28 @@ def show_summary(summary: "Summary") -> None:
 
 
 def _show_sequence(sequence: "CandidateSequence", costs: "list[CostRow]") -> None:
-    """Print a row for each candidate, in the order in which they were tried."""
+    """Print a row for each candidate that came to something else, in the order in which they were tried."""
+    from checkrein.report.words import percent
+
     table = Table("", "of the way", "margin")
     for row in costs:
         table.add_column(escape(row.name), justify="right")
     judged = any(one.verdict is not None for one in sequence.candidates)
     for name in ("limits", costs[0].name) if judged else ():
         table.add_column(escape(name))
+    shown: set[tuple[str, ...]] = set()
     for place, one in enumerate(sequence.candidates, start=1):
         cells = ["-" if row.name not in one.values else _value(one.values[row.name], share=row.share) for row in costs]
         found = [one.verdict or "", one.improvement or ""] if judged else []
+        if (like := (*cells, *found)) in shown and not one.deployed:
+            continue  # a narrower margin, or a looser rule, that changed nothing
+        shown.add(like)
         style = "bold" if one.deployed else None
-        table.add_row(str(place), f"{one.distance:.0%}", f"{one.margin:g} s.e.", *cells, *found, style=style)
+        table.add_row(str(place), percent(one.distance), f"{one.margin:g} s.e.", *like, style=style)
     console.print(table)
+    same = len(sequence.candidates) - table.row_count
     said = "candidates in the order tried; " if judged else "candidates; "
+    said += f"{same} more came to the same as one before; " if same else ""
     deployed = [place for place, one in enumerate(sequence.candidates, start=1) if one.deployed]
     ending = f"number {deployed[0]} is deployed" if deployed else "none is deployed"
     console.print(Text(said + ending, style="dim"))

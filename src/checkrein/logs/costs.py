@@ -7,6 +7,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from checkrein.base.arrays import Array, FloatArray, IntArray
+from checkrein.base.brief import some
 from checkrein.base.errors import DataError
 from checkrein.data.columns import LARGEST, TOO_LARGE
 from checkrein.data.expressions import ExpressionError, first_line, in_floats, shortened, sql_expression
@@ -52,7 +53,7 @@ def expression(source: Source, name: str, cost: str, *, what: str | None = None)
         if root not in known and root.removeprefix(PREVIOUS) not in known:
             raise DataError(
                 f"{what}: {cost!r} names {root!r}, which is no column of {source.name}: it has "
-                f"{', '.join(source.columns)} (and each as {PREVIOUS}...). Text goes in single quotes"
+                f"{some(source.columns)} (and each as {PREVIOUS}...). Text goes in single quotes"
             )
     return parsed
 
@@ -72,7 +73,7 @@ def cost_column(source: Source, table: pl.DataFrame, episode: str | None, name: 
         values = shifted_table.with_columns(parsed.alias(VALUE))[VALUE].alias(name)
     except PolarsError as reason:
         raise DataError(f"cost {name!r}: {shortened(cost)!r} cannot be computed: {first_line(reason)}") from None
-    numbers = finite_numbers(source, table, values, f"cost {name!r}")
+    numbers = finite_numbers(source, table, values, f"cost {(cost if cost in source.columns else name)!r}")
     if cost not in source.columns:
         _require_no_wrap(source, shifted_table, numbers, name, cost)
     return numbers
@@ -114,7 +115,13 @@ def finite_numbers(source: Source, table: pl.DataFrame, values: pl.Series, what:
     if not good.all():
         row = int((~good).arg_max() or 0)
         value, place = values[row], source.place(table[ROW][row])
-        shown = "missing" if value is None else repr(value)
+        if value is None:
+            lacking = f"{values.null_count():,} of {table.height:,} rows"
+            raise DataError(
+                f"{what} is missing in {place}, and in {lacking} in all: every row needs a number. Say what a missing "
+                "one counts as, like COALESCE(column, 0), or leave out the episodes that have one"
+            )
+        shown = repr(value)
         if numbers.is_finite()[row]:
             raise DataError(f"{what} is {shown} in {place}, which is too large to compute with: {TOO_LARGE}")
         raise DataError(f"{what} is {shown} in {place}: it must be a finite number")

@@ -28,6 +28,12 @@ QUESTIONS = {
     "cluster": "Whose episode is it, e.g. a patient with several? Only clusters are independent then",
 }
 ONE_STEP = {"step", "terminal"}  # not asked where each row is an episode
+SAME_LENGTH = (
+    "all episodes have {rows} rows here: if they end there by design, add a column that is 1 in their last rows and "
+    "name it, and set discount = 1"
+)
+MOVED = "decisions that change"
+NEAREST, FARTHEST = 0.8, 0.99  # discounts: they look 5 and 100 steps ahead
 
 
 def first_version(logs: Sequence[str], folder: Path) -> str:
@@ -57,6 +63,8 @@ def _data(paths: Sequence[str], roles: Roles) -> Iterator[str]:
             yield f"{role} = {_quoted(roles.found[role])}       # {_doubted(roles, role)}{meaning}"
         elif "episode" in roles.found or role not in ONE_STEP:
             yield f'# {role} = "..."       # {QUESTIONS[role]}'
+            if role == "terminal" and roles.shortest == roles.longest > 1:
+                yield _comment(SAME_LENGTH.format(rows=roles.longest))
     yield "# What is known before the decision is made. Take out outcomes, and everything else that comes after it."
     if roles.steady and len(roles.steady) < len(roles.state):
         yield f"# The same throughout an episode: {_said(', '.join(roles.steady))}"
@@ -78,12 +86,18 @@ def _question(roles: Roles) -> Iterator[str]:
     doubt = _doubted(roles, "objective") if objective != CHANGE else "What should there be less of, or more? "
     yield f"{direction} = {_quoted(objective)}      # {doubt}A column or a SQL expression over the columns; or {other}"
     yield ""
-    limited = next((cost for cost in roles.costs if cost != objective), CHANGE)
+    limited = next((cost for cost in roles.costs if cost != objective), None)
+    yield "# What must not grow? Any number of limits, each on a column or an expression, for instance"
+    yield _comment("""cost = "CASE WHEN action = 'x' THEN 1 ELSE 0 END\"""")
     yield "[[constraint]]"
-    yield f"name = {_quoted(limited)}"
-    example = "CASE WHEN action = 'x' THEN 1 ELSE 0 END"
-    yield f'cost = {_quoted(limited)}   # What must not grow? A column or expression, e.g. "{example}"'
-    yield 'at_most = "100% of behavior"  # or a number on the expected sum, discounted as below; or at_least'
+    if limited is not None:
+        yield f"name = {_quoted(limited)}"
+        yield f"cost = {_quoted(limited)}"
+        yield 'at_most = "105% of behavior"  # or a number on the expected sum, discounted as below; or at_least'
+    else:
+        yield f"name = {_quoted(MOVED)}  # no column looks like a cost: this limits how far the policy may move"
+        yield 'kind = "total variation"'
+        yield f"at_most = {roles.longest}  # of the decisions of an episode; {roles.longest} allows any"
     for cost in roles.costs:
         if cost not in (objective, limited):
             yield _comment(f"another cost: {_said(cost)}")
@@ -92,13 +106,21 @@ def _question(roles: Roles) -> Iterator[str]:
 
 def _learn(roles: Roles) -> Iterator[str]:
     yield "[learn]"
-    if "episode" in roles.found:
-        yield "discount = 0.99               # 1 for plain sums over an episode that ends"
-    else:
-        yield "discount = 1                  # each row is an episode: nothing follows"
+    yield _discount(roles)
     yield '# functions = "auto"         # tables or features, as `inspect` says; see the docs for others'
     yield '# certificate = "cross-fitted"  # all episodes learn and judge; or "holdout", which keeps some to judge by'
     yield "seed = 0"
+
+
+def _discount(roles: Roles) -> str:
+    """Look as far ahead as episodes go, where nothing marks their ends: beyond, only stitches of them tell."""
+    if "episode" not in roles.found:
+        return "discount = 1                  # each row is an episode: nothing follows"
+    if "terminal" in roles.found:
+        return f"discount = {FARTHEST:g}               # 1 for plain sums over an episode that ends"
+    discount = max(NEAREST, min(FARTHEST, round(1 - 1 / roles.longest, 2)))
+    ahead = f"looks {1 / (1 - discount):.0f} steps ahead; the longest episode here has {roles.longest:,} rows"
+    return f"discount = {discount:g}               # {ahead}"
 
 
 def _doubted(roles: Roles, role: str) -> str:

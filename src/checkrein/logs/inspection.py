@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from checkrein.base.arrays import FloatArray, IntArray
+from checkrein.base.brief import some
 from checkrein.data.dataset import Dataset
 from checkrein.logs.card import ActionUse, Behavior, DataCard
 from checkrein.policies import Support
@@ -85,7 +86,7 @@ def _units(dataset: Dataset) -> IntArray:
 
 
 def _states_in_words(dataset: Dataset) -> str:
-    names = "" if dataset.encoding is None else " of " + ", ".join(column.name for column in dataset.encoding.columns)
+    names = "" if dataset.encoding is None else " of " + some([column.name for column in dataset.encoding.columns])
     if dataset.n_states is not None:
         return f"{np.unique(dataset.states).size:,} finite states{names}"
     return f"{int(np.prod(dataset.states.shape[1:]))} features{names}"

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import polars as pl
 
 from checkrein.logs.column_facts import Facts
@@ -43,6 +44,8 @@ class Roles:
     costs: list[str] = field(default_factory=list)  # further outcomes, to put under a limit
     state: list[str] = field(default_factory=list)
     steady: list[str] = field(default_factory=list)  # of the state, what is the same throughout an episode
+    longest: int = 1  # rows of an episode
+    shortest: int = 1
     left_out: dict[str, str] = field(default_factory=dict)  # column -> why
 
 
@@ -59,6 +62,9 @@ def roles_of(table: pl.DataFrame) -> Roles:
     _terminal(roles, left, episode, step)
     _cluster(roles, left, episode)
     _state(roles, left, episode)
+    if episode is not None:
+        rows = np.bincount(episode.codes[episode.codes >= 0])
+        roles.shortest, roles.longest = int(rows.min()), int(rows.max())
     return roles
 
 
@@ -214,7 +220,7 @@ def _action(roles: Roles, left: Left, episode: Facts | None) -> None:
         doubt = "no name says what was decided; this varies like a decision" if found is not None else ""
         _take(roles, left, "action", found, doubt)
     else:
-        many = named.distinct > FEW and named.numeric
+        many = named.distinct > FEW and named.numeric and not any(word in CODES for word in named.words)
         doubt = (
             f"it has {named.distinct:,} different values: are these few decisions, or is it an amount?" if many else ""
         )

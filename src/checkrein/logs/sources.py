@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
+from checkrein.base.brief import some
 from checkrein.base.errors import DataError
 from checkrein.logs.lines import SEPARATORS, Lines
 
@@ -40,7 +41,7 @@ class Source:
         """Raise unless the log has these columns."""
         for column in columns:
             if column is not None and column not in self.columns:
-                raise DataError(f"{self.name} has no column {column!r}: it has {', '.join(self.columns)}")
+                raise DataError(f"{self.name} has no column {column!r}: it has {some(self.columns)}")
 
     def place(self, row: int) -> str:
         """Name a row the way its owner finds it: the file, and the row after its header."""

@@ -26,11 +26,12 @@ def encode_states(
     finite: Finite,
     *,
     integer_actions: bool,
+    action: str,
 ) -> tuple[Array, Encoding, str]:
     """Return states, (n,) or (n, d), their encoding, and why they are what they are where that was to be chosen.
 
     finite: None takes columns of integers and text as finite states, and any column of fractions as features; "auto"
-        goes by how often a combination comes up
+        goes by how often a combination comes up, and the decisions in it
     """
     kinds = {name: table.schema[name] for name in names}
     for name in names:
@@ -38,7 +39,7 @@ def encode_states(
         require_no_text_for_missing(source, table, name)
     why = ""
     if finite == "auto":
-        choice = StateChoice.of(table, names)
+        choice = StateChoice.of(table, names, action)
         as_finite, why = choice.finite, choice.why
     else:
         as_finite = not any(kind.is_float() for kind in kinds.values()) if finite is None else finite

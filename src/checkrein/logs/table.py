@@ -129,7 +129,7 @@ def read_table(source: object, columns: Columns) -> Reading:
         actions, labels = encode_actions(opened, table, action, columns.n_actions)
         whole = table[action].dtype.is_integer()
         states, encoding, why = encode_states(
-            opened, table, state_columns, labels, columns.finite, integer_actions=whole
+            opened, table, state_columns, labels, columns.finite, integer_actions=whole, action=action
         )
         encoding = replace(encoding, horizon=columns.horizon)
     else:

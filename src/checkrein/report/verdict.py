@@ -37,6 +37,12 @@ ASSUMED = (
 )
 
 
+UNLIMITED = (
+    'To have it judged, set a limit, for instance on how far the policy may move (kind = "total variation", at_most = '
+    "the decisions of an episode)."
+)
+
+
 def verdict(status: Status, rows: Sequence[CostRow], certificate: Certificate | None) -> tuple[Level, str]:
     """Return how good the run is, and why, in one sentence; rows: the objective's first."""
     if status is Status.INFEASIBLE:
@@ -136,7 +142,12 @@ def _estimated(status: Status, rows: Sequence[CostRow]) -> tuple[Level, str]:
     change = _change(rows)
     if broken:
         return "caution", f"The learned policy {change}, but {judged} it exceeds the limit on {listed(broken)}."
-    kept = "keeps every limit" if constraints else "has no limits to keep"
+    if not constraints:
+        return (
+            "caution",
+            f"Nothing was certified, for want of a limit: {judged}, the learned policy {change}. {UNLIMITED}",
+        )
+    kept = "keeps every limit"
     if status is not Status.CONVERGED:
         return "caution", f"The learned policy {change} and {kept} {judged}, but a better one may exist."
     return "caution", f"The learned policy {change} and {kept}, {judged}."  # nothing was shown

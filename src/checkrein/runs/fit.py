@@ -21,7 +21,7 @@ from checkrein.runs.again import Asked
 from checkrein.runs.comparison import compare, judge
 from checkrein.runs.folder import Resolved, RunFolder, rows_key
 from checkrein.runs.margins import margins_for
-from checkrein.runs.method import method_for
+from checkrein.runs.method import method_for, require_declared
 from checkrein.runs.players import functions_of, players_for, support_of
 from checkrein.runs.prepare import Prepared
 from checkrein.runs.problem_file import ProblemFile
@@ -45,6 +45,8 @@ def fit(
     asked: the same problem file put to a finished run, whose policies, support rule and margins are kept
     """
     file, problem, learn = prepared.file, prepared.problem, prepared.file.learn
+    if prepared.held_out is not None and problem.constraints:
+        require_declared(file, prepared.held_out)
     doubts = [] if prepared.dataset.episodes is None else assumption_warnings(problem)
     trouble = [f"in the episodes that were learned from, {doubt}" for doubt in doubts]
     if asked is None:

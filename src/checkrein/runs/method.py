@@ -25,3 +25,10 @@ def method_for(file: ProblemFile, problem: Problem) -> Method:
     if largest is None and takes_largest_weight(method.name) and known_propensities(problem) is not None:
         return replace(method, functions=light_functions(file.learn), largest_weight=LOGGED)
     return replace(method, functions=light_functions(file.learn), largest_weight=largest)
+
+
+def require_declared(file: ProblemFile, problem: Problem) -> None:
+    """Raise unless the method has all that it needs to be declared: what is held out is not judged in vain."""
+    method = method_for(file, problem)
+    if isinstance(method, EpisodeScoreBound):
+        method.require_declared(problem)

@@ -2,6 +2,7 @@
 
 import difflib
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from pydantic import Field, ValidationError, model_validator
 from checkrein.base.errors import ProblemError
 from checkrein.certification import METHODS
 from checkrein.certification.bounds import BootstrapFQE
+from checkrein.logs.first_version import CHANGE
 from checkrein.runs.sections import WIDE, CertificateKind, Certify, Data, Learn, Limit, Objective, Section
 
 NO_REFITS = (
@@ -114,11 +116,28 @@ def parse_problem(text: str, path: Path) -> ProblemFile:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as reason:
         raise ProblemError(f"{path} is not valid TOML: {reason}") from None
+    if left := list(_unanswered(content)):
+        raise ProblemError(
+            f"{path} still says {CHANGE} ({', '.join(left)}): write a column of the log there, or an expression of its "
+            "columns; a [[constraint]] that you do not need may be taken out"
+        )
     try:
         return ProblemFile.model_validate(content)
     except ValidationError as mistakes:
         lines = list(dict.fromkeys(_in_words(dict(mistake)) for mistake in mistakes.errors()))
         raise ProblemError("\n".join([f"{path} has {len(lines)} mistake{'s' * (len(lines) > 1)}:", *lines])) from None
+
+
+def _unanswered(content: object, key: str = "") -> Iterator[str]:
+    """Yield the keys at which `init` asked for something that is not there yet."""
+    if isinstance(content, dict):
+        for name, inside in content.items():
+            yield from _unanswered(inside, f"{key}.{name}" if key else str(name))
+    elif isinstance(content, list):
+        for place, inside in enumerate(content, start=1):
+            yield from _unanswered(inside, f"{key}.{place}" if isinstance(inside, dict) else key)
+    elif content == CHANGE:
+        yield key
 
 
 def _in_words(mistake: dict[str, Any]) -> str:

@@ -24,7 +24,7 @@ def outward(
     for margin in margins:
         last = None
         for distance in [reached, *(one for one in (*distances, 1.0) if one > reached)]:
-            tell(f"candidate at {distance:.0%} of the way, {margin:g} standard errors under the limits")
+            tell(f"candidate at {100 * distance:.3g}% of the way, {margin:g} standard errors under the limits")
             aim = Aim(distance, margin)
             policies = _learned(parts, aim)
             if policies is None and last is not None:

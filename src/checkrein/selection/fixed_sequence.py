@@ -54,7 +54,7 @@ class Candidate:
     certificate: Certificate
 
     def __repr__(self) -> str:
-        aim = f"{self.distance:.0%} of the way, {self.margin:g} standard errors under the limits"
+        aim = f"{100 * self.distance:.3g}% of the way, {self.margin:g} standard errors under the limits"
         found = self.certificate.verdict + ("" if self.improvement is None else f", objective {self.improvement}")
         estimates = numbers({"objective": self.objective, **self.certificate.estimates})
         return f"Candidate({aim}: {found}; {estimates})"
@@ -249,7 +249,7 @@ def path(
         return
     for rule in count():
         for aim in _aims(distances, margins) if rule == 0 else [Aim(1.0, margin) for margin in margins]:
-            tell(f"candidate at {aim.distance:.0%} of the way, {aim.margin:g} standard errors under the limits")
+            tell(f"candidate at {100 * aim.distance:.3g}% of the way, {aim.margin:g} standard errors under the limits")
             found = list(engine.current().map(partial(_learned, aim=aim), parts))
             parts[:] = [part for part, _ in found]  # with what they found on the way
             policies = [policy for _, policy in found if policy is not None]
@@ -330,7 +330,7 @@ def _explanation(candidates: Sequence[Candidate]) -> str:
     last = candidates[-1]
     if last.passed:
         return f"all {len(candidates)} candidates pass, up to {last.margin:g} standard errors under the limits"
-    near = "" if last.distance >= 1 else f" and {last.distance:.0%} of the way from behavior"
+    near = "" if last.distance >= 1 else f" and {100 * last.distance:.3g}% of the way from behavior"
     before = {0: "no candidate passes; the first", 1: "1 candidate passes; the next"}
     begin = before.get(len(candidates) - 1, f"{len(candidates) - 1} candidates pass; the next")
     words = f"{begin}, {last.margin:g} standard errors under the limits{near}, does not: {last.certificate.reason}"

@@ -36,6 +36,7 @@ METHOD = "one-step"
 DECIDING = 10.0  # the effective sample size that a spread must rest on ...
 CLEAR = 5.0  # ... unless so many standard errors lie between an estimate and its limit ...
 INFORMED = 20.0  # ... or so many pairs say what the log may have missed
+AT_THE_LIMIT = 1e-6  # of it: "100% of behavior" is computed in another way than what these episodes say of behavior
 
 
 class Level(NamedTuple):
@@ -211,7 +212,9 @@ def needed_by_behavior(problem: Problem, parts: Sequence[JudgedFold], level: Lev
     width = johnson_t(scores - values, values, weights, level.alpha).upper - values
     found = []
     for constraint, limit, value, wide in zip(problem.constraints, problem.limits, values, width, strict=True):
-        if value >= limit:
+        if np.isclose(value, limit, rtol=AT_THE_LIMIT):
+            found.append(f"behavior itself lies at the limit on {constraint.name}: what stays near it has no room")
+        elif value > limit:
             found.append(f"behavior itself is estimated to break {constraint.name}")
         elif value + wide > limit:
             count = math.ceil(log.n_units * (wide / (limit - value)) ** 2)
