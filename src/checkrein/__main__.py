@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from io import TextIOWrapper
 from types import FrameType
 from typing import NoReturn
 
@@ -66,6 +67,8 @@ def main() -> None:
     """Run a command."""
     signals = Signals()
     signals.install()
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # what a terminal cannot show is no reason to end
     from checkrein import cli  # noqa: PLC0415  # this takes long, and signals must be met before
 
     try:

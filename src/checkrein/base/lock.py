@@ -88,6 +88,13 @@ def _locked(folder: Path) -> int:
         os.close(handle)
 
 
+def wait_for(handle: int) -> None:
+    """Lock an open file for as long as it stays open, once nobody else has it locked."""
+    if sys.platform != "win32":
+        with suppress(OSError):  # a disk that knows no locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+
+
 def _take(handle: int) -> None:
     """Lock a file, or raise BlockingIOError; do nothing where the system or the disk knows no locks."""
     if sys.platform == "win32":
