@@ -3,12 +3,15 @@
 import os
 import signal
 import sys
-from contextlib import suppress
 from io import TextIOWrapper
-from types import FrameType
-from typing import NoReturn
 
 from checkrein.base.errors import Stopped
+
+TYPE_CHECKING = False  # as type checkers know it: nothing is imported here that can wait until signals are met
+
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import NoReturn
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 IMPORTING = "<frozen importlib._bootstrap>"  # where a package that is half imported may turn our end into its own error
@@ -32,7 +35,7 @@ class Signals:
                 signal.signal(number, self.meet)
         sys.unraisablehook = self.met_where_nothing_is_raised
 
-    def meet(self, number: int, frame: FrameType | None) -> None:
+    def meet(self, number: int, frame: "FrameType | None") -> None:
         """Raise, or end the process here and now."""
         again = self.stopped is not None
         self.stopped = self.stopped or Stopped(128 + number)
@@ -46,7 +49,7 @@ class Signals:
             self.end(unraisable.exc_value)
         sys.__unraisablehook__(unraisable)
 
-    def end(self, stopped: Stopped) -> NoReturn:
+    def end(self, stopped: Stopped) -> "NoReturn":
         """End the process without another word than the one line."""
         if sys.__stdout__ is not None and sys.__stdout__.isatty():
             os.write(1, SHOW_CURSOR)
@@ -55,7 +58,7 @@ class Signals:
         os._exit(stopped.code)
 
 
-def _importing(frame: FrameType | None) -> bool:
+def _importing(frame: "FrameType | None") -> bool:
     while frame is not None:
         if frame.f_code.co_filename == IMPORTING:
             return True
@@ -77,8 +80,10 @@ def main() -> None:
     finally:
         signals.raises = False
         if signals.stopped is not None:
-            with suppress(OSError, ValueError):  # nobody may be reading any more
+            try:
                 sys.stdout.flush()
+            except (OSError, ValueError):  # nobody may be reading any more
+                signals.end(signals.stopped)
             signals.end(signals.stopped)  # while Python tidies up, it takes no more signals
 
 
