@@ -40,7 +40,8 @@ def one_writer(folder: Path) -> Iterator[bool]:
             yield True
         finally:
             held.discard(key)
-            (folder / LOCK).unlink(missing_ok=True)  # while it is held: who waits for it notices
+            with suppress(OSError):
+                (folder / LOCK).unlink()  # while it is held: who waits for it notices
             os.close(handle)
     finally:
         for empty in made:

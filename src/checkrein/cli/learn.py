@@ -169,6 +169,8 @@ def _fit_cross_fitted(prepared: "Prepared", out: Path, command: str, *, explore:
             progress.tell("")
     except (KeyboardInterrupt, Stopped) as stop:
         return interrupted(stop, f"nothing was kept. Begin anew with: {command}")
+    except WriteError as reason:
+        raise WriteError(f"{reason}. Nothing was kept: make room, then begin anew: {command} --resume") from None
     _show_found(summary, prepared.card, out)
     if summary.status in (CERTIFIED, EXPLORED):
         return OK
