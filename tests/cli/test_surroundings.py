@@ -38,14 +38,10 @@ def wanted(tmp_path_factory):
     return contents(folder / "laüf 1")
 
 
-SURROUNDINGS = {
-    "a terminal without letters": {"PYTHONIOENCODING": "ascii", "TZ": "Pacific/Kiritimati"},
-    "no locale": {"LC_ALL": "C", "LANG": "", "TZ": "America/St_Johns"},
-}
+SURROUNDINGS = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "LANG": "", "TZ": "Pacific/Kiritimati"}
 
 
-@pytest.mark.parametrize("variables", SURROUNDINGS.values(), ids=list(SURROUNDINGS))
-def test_on_one_core_elsewhere_and_in_another_time_a_run_is_the_same(variables, wanted, tmp_path):
+def test_on_one_core_elsewhere_on_a_plain_terminal_and_in_another_time_a_run_is_the_same(wanted, tmp_path):
     folder = tmp_path / OTHER
     write(folder)
     one_core = "import os, sys\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
@@ -53,7 +49,7 @@ def test_on_one_core_elsewhere_and_in_another_time_a_run_is_the_same(variables, 
     done = subprocess.run(
         [sys.executable, "-c", call, "fit", "pröblem 1.toml", "--out", "laüf 1"],
         cwd=folder,
-        env=os.environ | variables,
+        env=os.environ | SURROUNDINGS,
         capture_output=True,
         check=False,
     )
