@@ -11,6 +11,7 @@ from checkrein.base.storage import UNFINISHED, digest_of_file, write_atomically
 
 MANIFEST = "manifest.json"
 FORMAT = 1
+RESUME = "`checkrein fit --resume`"
 AGAIN = "learn it again with `checkrein fit`"
 
 
@@ -37,7 +38,9 @@ class Manifest:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as reason:
-            raise StorageError(f"{path} is damaged ({reason}): {AGAIN}") from None
+            raise StorageError(
+                f"{path} is damaged ({reason}): move it away and go on with {RESUME}, or {AGAIN}"
+            ) from None
         if found.get("format") != FORMAT:
             raise StorageError(f"{path} has format {found.get('format')!r}, not {FORMAT}: {AGAIN}")
         return cls(files, found.get("finished") is True, writing)
@@ -75,12 +78,11 @@ def require_whole(folder: Path, known: Collection[str], may_lack: Collection[str
     if manifest is None:
         raise StorageError(
             f"{folder} holds no finished run: there is no {MANIFEST} in it. If it was interrupted, go on with "
-            f"`checkrein fit --resume`; if an earlier version wrote it, {AGAIN}"
+            f"{RESUME}; if an earlier version wrote it, {AGAIN}"
         )
     if not manifest.finished:
         raise StorageError(
-            f"{folder} holds no finished run: it was interrupted while it was written again. Go on with "
-            "`checkrein fit --resume`"
+            f"{folder} holds no finished run: it was interrupted while it was written again. Go on with {RESUME}"
         )
     there = _present(folder, known)
     missing = sorted(manifest.files.keys() - set(there) - set(may_lack))
