@@ -84,6 +84,7 @@ def start(work, *, resume, blow=None, pipe=None, modules=None):
         return child
     code = 1
     try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored in the background of a shell
         os.chdir(work)
         players.STEPS = FEW_STEPS
         os.environ["CHECKREIN_STATE"] = "state"
@@ -109,8 +110,12 @@ _seen = [0]
 def _count(blow, pipe):
     """Count the events of the disk in the run's folder; at the one that is meant, end, or tell whoever will end us."""
 
+    here = f"{Path.cwd()}/"  # temporary files have whole paths
+
     def hook(event, arguments):
-        if event not in EVENTS or not str(arguments[0]).startswith(("run", "checkrein-looks", "state")):
+        if event not in EVENTS or not str(arguments[0]).removeprefix(here).startswith(
+            ("run", "checkrein-looks", "state")
+        ):
             return
         _seen[0] += 1
         if blow is not None and _seen[0] == blow.event:
@@ -211,9 +216,10 @@ class Ground:
             RunFolder.opened(run)
         except CheckreinError:
             return []
-        if contents(run) | {".lock": b""} != contents(self.folder / "run") | {".lock": b""}:
-            return [f"half a run was taken for a finished one at {blow}"]
-        return []
+        there, wanted = contents(run), contents(self.folder / "run")
+        differ = sorted(name for name in there | wanted if there.get(name) != wanted.get(name))
+        differ = [name for name in differ if not Path(name).name.startswith(".")]  # the lock, and what was half written
+        return [f"half a run was taken for a finished one at {blow}: {differ}"] if differ else []
 
 
 def partial(run):
