@@ -6,13 +6,14 @@ PIP := $(BIN)/pip --disable-pip-version-check
 # compiled once, which is half of what collecting costs; a file's tests in one process, so that what they share is made once
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist loadfile
 
-.PHONY: help demo test test-all lint check fuzz audit bench clean
+.PHONY: help demo test test-all lint check fuzz kills audit bench clean
 help:
 	@echo "make demo   solve a constrained FrozenLake from logs and show what came out"
 	@echo "make test   run the tests, but for the slow ones"
 	@echo "make test-all  run every test: statistics, studies, browsers, long fuzzing too"
 	@echo "make check  ruff, mypy, import-linter, make test"
 	@echo "make fuzz   damage tables, problem files and run folders, 10,000 times; what was recorded is not run again"
+	@echo "make kills  kill runs 1,000 times at random moments and take them up again; what was recorded is not run again"
 	@echo "make audit  look for known advisories of what is installed"
 	@echo "make bench  run the benchmarks"
 
@@ -51,6 +52,10 @@ lint: $(VENV)/.dev
 ATTEMPTS ?= 10000
 fuzz: $(VENV)/.dev
 	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m fuzz --attempts $(ATTEMPTS) --record fuzz-record.jsonl
+
+KILLS ?= 1000
+kills: $(VENV)/.dev
+	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m fuzz.kills --kills $(KILLS) --record kills-record.jsonl
 
 audit: $(VENV)/.dev
 	$(PIP) install --quiet pip-audit

@@ -3,7 +3,7 @@
 Every public name is imported when it is first asked for: `import checkrein` alone costs next to nothing.
 """
 
-from typing import TYPE_CHECKING
+TYPE_CHECKING = False  # as type checkers know it; importing typing would take longer than all else here
 
 if TYPE_CHECKING:
     from checkrein.base.errors import CheckreinError

@@ -16,7 +16,7 @@ from checkrein import (
     TabularPolicy,
     save_policy,
 )
-from checkrein.base.errors import StorageError
+from checkrein.base.errors import StorageError, WriteError
 from checkrein.base.storage import load, save, storable, write_atomically
 from checkrein.functions import LinearQ, TabularQ
 from checkrein.policies import BehaviorMask, CountMask, EveryAction, load_policy
@@ -113,7 +113,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
         file.write(b"half of the n")
         raise OSError("disk full")
 
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(WriteError, match="file cannot be written: disk full"):
         write_atomically(path, fail)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]

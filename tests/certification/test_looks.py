@@ -106,6 +106,24 @@ def test_a_damaged_line_is_an_error_that_names_it(ledger, damage):
         ledger.number(log, "b")
 
 
+@pytest.mark.parametrize("cut", [1, 2, 30, 2000])
+def test_a_line_that_was_cut_off_in_the_middle_of_a_write_was_no_look_yet(ledger, cut):
+    log = EpisodeKeys.of(random_world(50, 0))
+    look_at(ledger, log, "a")
+    whole = [path.read_bytes() for path in ledger.paths]
+    look_at(ledger, EpisodeKeys.of(random_world(60, 1)), "b")
+    then = [path.read_bytes() for path in ledger.paths]
+    for path in ledger.paths:
+        path.write_bytes(path.read_bytes()[:-cut])
+    if cut > 1:  # without the end of the line alone, it is whole
+        assert [path.read_bytes().startswith(first) for path, first in zip(ledger.paths, whole, strict=True)] == [1, 1]
+        assert ledger.number(EpisodeKeys.of(random_world(60, 1)), "c") == 1
+    assert look_at(ledger, EpisodeKeys.of(random_world(60, 1)), "b") == 1
+    assert look_at(ledger, log, "c") == 2
+    for path, before in zip(ledger.paths, then, strict=True):
+        assert path.read_bytes().startswith(before)
+
+
 def test_keys_that_were_changed_are_damaged(ledger):
     log = EpisodeKeys.of(random_world(50, 0))
     look_at(ledger, log, "a")

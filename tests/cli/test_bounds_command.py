@@ -6,6 +6,8 @@ import shutil
 import pytest
 
 from checkrein import theory
+from checkrein.base import manifest
+from checkrein.runs.folder import CHECKED
 from cli.commands import checkrein_command
 
 FQE = ("bounds", "fqe", "--discount", 0.9)
@@ -152,6 +154,7 @@ def test_settings_that_name_no_bound_are_an_error(ward, tmp_path):
     shutil.copytree(ward / "run", tmp_path / "run")
     settings = json.loads((tmp_path / "run" / "settings.json").read_text())
     (tmp_path / "run" / "settings.json").write_text(json.dumps(settings | {"learner": "Own()"}))
+    manifest.seal(tmp_path / "run", CHECKED)
     done = checkrein_command("bounds", "run", tmp_path / "run", "--data", ward / "icu.csv")
     assert done.code == 2
     assert "within which bound" in " ".join(done.err.split())

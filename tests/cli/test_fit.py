@@ -46,6 +46,7 @@ def test_three_commands_lead_from_a_table_to_a_report(ward):
         "report.html",
         "policy.npz",
         "certificate.json",
+        "manifest.json",
     } == names
     assert "vasopressor hours" in (folder / "run" / "report.html").read_text()
 

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 import checkrein
-from checkrein.runs.folder import RunFolder
+from checkrein.base import manifest
+from checkrein.runs.folder import CHECKED, RunFolder
 from cli.commands import checkrein_command
 
 LOOKS = "checkrein-looks.jsonl"
@@ -216,6 +217,7 @@ def test_without_a_certificate_there_is_nothing_to_undo(ward, tmp_path):
     assert checkrein_command("example", "--out", new, "--patients", 60, "--seed", 9).code == 0
     run = shutil.copytree(ward / "run", tmp_path / "run")
     (run / "certificate-new.json").unlink(missing_ok=True)
+    manifest.seal(run, CHECKED)  # as if there had never been one
     done = checkrein_command("sensitivity", run, "--data", new / "icu.csv")
     assert done.code == 2
     assert "has no certificate-new.json" in done.err
@@ -309,6 +311,7 @@ def test_a_run_that_does_not_say_what_it_learned_from_cannot_be_judged(ward, tmp
     shutil.copytree(ward / "run", tmp_path / "run")
     folder = RunFolder(tmp_path / "run")
     folder.write_problem((ward / "icu.toml").read_text(), replace(folder.resolved(), learned=None))
+    manifest.seal(folder.path, CHECKED)
     done = checkrein_command("certify", tmp_path / "run", "--data", ward / "icu.csv")
     assert done.code == 2
     assert "does not say which episodes it learned from" in " ".join(done.err.split())

@@ -5,12 +5,13 @@ import pytest
 
 import checkrein
 from checkrein import GreedyPolicy, MixturePolicy, TabularPolicy, save_policy
-from checkrein.base import storage
+from checkrein.base import manifest, storage
 from checkrein.base.errors import DataError, StorageError
 from checkrein.data.encoding import MISSING, Encoding, StateColumn
 from checkrein.deploy import DeployedPolicy, load
 from checkrein.deploy.deployed import pick
 from checkrein.functions import TabularQ
+from checkrein.runs.folder import CHECKED
 
 ALWAYS = [GreedyPolicy(TabularQ(np.tile(1.0 - np.eye(3)[a], (5, 1))[:, :, None])) for a in range(3)]
 WEIGHTS = np.array([0.2, 0.5, 0.3])
@@ -33,12 +34,16 @@ class Pandas:
 
 def test_a_run_folder_gives_back_the_policy_and_the_words(tmp_path):
     save_policy(exportable.TABLES["mixture"], tmp_path / "policy.npz")
+    manifest.seal(tmp_path, CHECKED)
     states = np.arange(exportable.S)
     bare = load(tmp_path)
     assert bare.encoding is None
     assert np.array_equal(bare.probabilities(states), exportable.TABLES["mixture"].probabilities(states))
     assert bare.act(states, seed=3).dtype == np.int64
     storage.save(exportable.FINITE, tmp_path / "encoding.npz")
+    with pytest.raises(StorageError, match=r"encoding.npz is not listed in manifest.json"):
+        load(tmp_path)
+    manifest.seal(tmp_path, CHECKED)
     words = load(str(tmp_path)).act(states, seed=3)
     assert words == [exportable.ACTIONS[a] for a in bare.act(states, seed=3)]
 
@@ -114,10 +119,14 @@ def test_an_action_of_probability_zero_is_never_drawn():
 
 
 def test_what_does_not_fit_is_named(tmp_path):
+    with pytest.raises(StorageError, match="holds no finished run: there is no manifest.json"):
+        load(tmp_path)
+    manifest.seal(tmp_path, CHECKED)
     with pytest.raises(StorageError, match="has no policy.npz"):
         load(tmp_path)
     save_policy(ALWAYS[0], tmp_path / "policy.npz")
     save_policy(ALWAYS[0], tmp_path / "encoding.npz")
+    manifest.seal(tmp_path, CHECKED)
     with pytest.raises(StorageError, match="holds a GreedyPolicy, not an Encoding"):
         load(tmp_path)
     with pytest.raises(DataError, match="no encoding: give states as an array"):

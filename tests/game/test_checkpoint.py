@@ -30,6 +30,7 @@ def test_a_run_folder_holds_all_that_came_out_and_no_code(tmp_path):
     solution = run(tmp_path)
     names = set(contents(tmp_path))
     assert {"settings.json", "rounds.jsonl", "solution.json", "policy.npz", "policies/main-00001.npz"} <= names
+    assert "manifest.json" in names
     assert {Path(name).suffix for name in names} == {".json", ".jsonl", ".npz"}
     lines = [json.loads(line) for line in (tmp_path / "rounds.jsonl").read_text().splitlines()]
     assert [line["index"] for line in lines] == list(range(1, len(solution.rounds) + 1))
@@ -65,7 +66,8 @@ def test_a_finished_run_is_not_played_again(tmp_path):
 @pytest.mark.parametrize("kills", [4, pytest.param(20, marks=pytest.mark.slow)])
 def test_killed_at_random_moments_a_run_equals_the_unbroken_one_bit_for_bit(kills, tmp_path):
     script = Path(__file__).with_name("kill_and_resume.py")
-    environment = os.environ | {"PYTHONPATH": str(script.parents[1]), "OMP_NUM_THREADS": "1"}
+    ours = os.pathsep.join([str(script.parents[1]), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": ours, "OMP_NUM_THREADS": "1"}
     call = [sys.executable, str(script), str(tmp_path), str(kills)]
     done = subprocess.run(call, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
@@ -135,8 +137,36 @@ def test_a_record_that_does_not_follow_from_the_settings_is_refused(tmp_path):
     lines = [json.loads(line) for line in (tmp_path / "rounds.jsonl").read_text().splitlines()]
     lines[1]["objective"] += 1.0
     (tmp_path / "rounds.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(CheckpointError, match="rounds.jsonl is damaged: line 2 was changed"):
+        run(tmp_path)
+    before = ""
+    for line in lines:  # as if it had been recorded so
+        del line["check"]
+        before = line["check"] = checkpoint._check(before, line)
+    (tmp_path / "rounds.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     with pytest.raises(CheckpointError, match="round 3 was recorded at multipliers"):
         run(tmp_path)
+
+
+def test_the_policy_of_another_round_is_noticed(tmp_path):
+    run(tmp_path, max_rounds=3)
+    one, other = (tmp_path / "policies" / f"main-0000{index}.npz" for index in (1, 2))
+    first, second = one.read_bytes(), other.read_bytes()
+    assert first != second
+    one.write_bytes(second)
+    other.write_bytes(first)
+    with pytest.raises(CheckpointError, match=r"main-00001.npz is not the policy of that round"):
+        run(tmp_path)
+
+
+def test_a_game_that_is_interrupted_is_not_taken_for_a_finished_one(tmp_path):
+    def stop(played):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, on_round=stop)
+    assert not (tmp_path / "manifest.json").exists()
+    assert not (tmp_path / ".lock").exists()
 
 
 def test_a_file_is_no_run_folder_and_a_run_that_fails_at_once_leaves_none(tmp_path):

@@ -29,6 +29,10 @@ class StorageError(CheckreinError, ValueError):
     """A value cannot be written without code, or a file cannot be read."""
 
 
+class WriteError(StorageError):
+    """The disk is full, or a folder may not be written to."""
+
+
 class CheckpointError(StorageError):
     """A run folder belongs to another run, or is damaged."""
 
@@ -50,3 +54,14 @@ class MissingExtraError(CheckreinError, ImportError):
 
     def __init__(self, what: str, extra: str, reason: object) -> None:
         super().__init__(f"{what} needs packages that are not installed ({reason}): pip install 'checkrein[{extra}]'")
+
+
+class Stopped(BaseException):
+    """The process was told to end, by Ctrl-C or SIGTERM; nobody takes it for an error.
+
+    code: the exit code; told: whether the user has been told
+    """
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code, self.told = code, False

@@ -17,7 +17,7 @@ from typing import IO, Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from checkrein.base.arrays import Array, frozen
-from checkrein.base.errors import StorageError
+from checkrein.base.errors import StorageError, WriteError
 
 T = TypeVar("T")
 TREE = "tree.json"
@@ -56,6 +56,12 @@ def save(value: object, path: Path) -> None:
     tree = _pack(value, type(value).__name__, arrays)
     text = np.array(json.dumps(tree, sort_keys=True))
     write_atomically(path, lambda file: np.savez(file, allow_pickle=False, **{TREE: text}, **arrays))
+
+
+def digest_of_file(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def digest(value: object) -> str:
@@ -118,7 +124,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED)
     except OSError as reason:
-        raise StorageError(f"{path} cannot be written: {reason.strerror}") from None
+        raise WriteError(f"{path} cannot be written: {reason.strerror}") from None
     try:
         with os.fdopen(handle, "wb") as file:
             write(file)
@@ -126,8 +132,10 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
             os.fsync(file.fileno())
         Path(name).chmod(0o666 & ~_umask())  # a temporary file is private, what takes its place need not be
         Path(name).replace(path)
-    except BaseException:
+    except BaseException as reason:
         Path(name).unlink(missing_ok=True)
+        if isinstance(reason, OSError):
+            raise WriteError(f"{path} cannot be written: {reason.strerror or reason}") from None
         raise
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from checkrein.base.arrays import frozen
 from checkrein.base.errors import DataError
+from checkrein.base.lock import wait_for
 from checkrein.certification.bounds import EpisodeScoreBound, Method
 from checkrein.certification.certificate import Certificate
 from checkrein.certification.certify import certify, fingerprint
@@ -120,8 +121,7 @@ class Looks:
                 told["keys"] = _packed(episodes)
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                with path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(told) + "\n")
+                _append(path, json.dumps(told))
             except OSError as reason:
                 trouble.append(f"that these episodes were used could not be recorded in {path}: {reason.strerror}")
         return trouble
@@ -145,7 +145,8 @@ def _lines(path: Path) -> Iterator[tuple[Look, EpisodeKeys | None]]:
     if not path.exists():
         return
     told: set[str] = {""}
-    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    content = path.read_bytes()
+    for number, text in enumerate(content[: _whole(content)].splitlines(), start=1):
         try:
             line = json.loads(text)
             if "episodes" in line:
@@ -160,6 +161,29 @@ def _lines(path: Path) -> Iterator[tuple[Look, EpisodeKeys | None]]:
             ) from None
         told.add(look.episodes)
         yield look, keys
+
+
+def _append(path: Path, line: str) -> None:
+    """Add a line, in place of one that was cut off in the middle of a write; who comes at the same moment waits."""
+    with path.open("a+b") as file:
+        wait_for(file.fileno())
+        file.seek(0)
+        content = file.read()
+        whole = content[: _whole(content)]
+        file.truncate(len(whole))
+        file.write(b"\n" * (not whole.endswith(b"\n") and whole != b"") + line.encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _whole(content: bytes) -> int:
+    """Return the length of a record without a last line that was cut off: its look was never told to anybody."""
+    begins = content.rfind(b"\n") + 1
+    try:
+        json.loads(content[begins:] or b"0")
+    except ValueError:
+        return begins
+    return len(content)
 
 
 def _packed(episodes: EpisodeKeys) -> str:

@@ -7,7 +7,7 @@ import sys
 
 from rich.text import Text
 
-from checkrein.base.errors import CheckreinError
+from checkrein.base.errors import CheckreinError, Stopped
 from checkrein.cli import (  # noqa: F401  (importing a module adds its commands)
     bounds,
     compare,
@@ -19,7 +19,7 @@ from checkrein.cli import (  # noqa: F401  (importing a module adds its commands
     reproduce,
     sensitivity,
 )
-from checkrein.cli.shared import BAD_INPUT, INTERRUPTED, app, errors
+from checkrein.cli.shared import BAD_INPUT, app, errors, interrupted
 
 ROOM = "use fewer states or actions, fewer rows, or a machine with more of it"
 
@@ -27,15 +27,20 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run a command; what a user can get wrong is one message, not a traceback."""
+    """Run a command; what a user can get wrong, or a disk, is one message, not a traceback."""
     try:
         app()
     except CheckreinError as error:
-        errors.print(Text("error: ", style="bold red") + Text(str(error)))
-        sys.exit(BAD_INPUT)
+        _refuse(str(error))
     except MemoryError as error:
-        errors.print(Text("error: ", style="bold red") + Text(f"memory ran out ({error}): {ROOM}"))
-        sys.exit(BAD_INPUT)
-    except KeyboardInterrupt:
-        errors.print("interrupted")
-        sys.exit(INTERRUPTED)
+        _refuse(f"memory ran out ({error}): {ROOM}")
+    except OSError as error:
+        where = "" if error.filename is None else f"{error.filename}: "
+        _refuse(f"{where}{error.strerror or error}")
+    except (KeyboardInterrupt, Stopped) as stop:
+        sys.exit(interrupted(stop))
+
+
+def _refuse(words: str) -> None:
+    errors.print(Text("error: ", style="bold red") + Text(words))
+    sys.exit(BAD_INPUT)

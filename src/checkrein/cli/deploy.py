@@ -47,14 +47,16 @@ def export(
     from checkrein.runs.folder import RunFolder
     from checkrein.runs.side_by_side import write_card
 
-    path = out or RunFolder(run).export_file(form)
+    folder = RunFolder.opened(run)
+    path = out or folder.export_file(form)
     if form is Format.CARD:
-        write_card(RunFolder(run), path)
+        write_card(folder, path)
         say(f"Wrote {path}")
         return
     deployed = load(run, single=single, uncertified=uncertified)
     write = export_json if form is Format.JSON else export_onnx
-    write(deployed.policy, deployed.encoding, path)
+    with folder.adding(path) as place:
+        write(deployed.policy, deployed.encoding, place)
     say(f"Wrote {path}")
 
 

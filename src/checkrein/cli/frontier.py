@@ -11,10 +11,10 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from checkrein.base.errors import ArgumentError, DataError
+from checkrein.base.errors import ArgumentError, DataError, Stopped, WriteError
 from checkrein.cli.judge import STYLE
 from checkrein.cli.progress import Progress
-from checkrein.cli.shared import INFEASIBLE, INTERRUPTED, OK, STOPPED_SHORT, app, console, errors, say
+from checkrein.cli.shared import INFEASIBLE, OK, STOPPED_SHORT, app, console, errors, interrupted, say
 
 if TYPE_CHECKING:
     from checkrein.game.sweep import Point
@@ -43,6 +43,7 @@ def frontier(
     resume: Annotated[bool, typer.Option("--resume", help="Take up the sweep that is in the folder.")] = False,
 ) -> None:
     """Sweep one or two limits: the best objective at each, its price, what is certified; as a table and a page."""
+    from checkrein.base.lock import one_writer
     from checkrein.runs.folder import FrontierFolder, RunFolder
     from checkrein.runs.frontier import sweep_of, trace_frontier
     from checkrein.runs.prepare import prepare
@@ -63,7 +64,7 @@ def frontier(
         progress.line = f"{done} points, the last at " + ", ".join(f"{n} {point.limits[n]:.4g}" for n in swept)
 
     try:
-        with Live(progress, console=console, refresh_per_second=10):
+        with one_writer(out), Live(progress, console=console, refresh_per_second=10):
             _, summary = trace_frontier(
                 prepared,
                 out,
@@ -75,9 +76,10 @@ def frontier(
                 tell=progress.tell,
             )
             progress.tell("")
-    except KeyboardInterrupt:
-        errors.print(f"interrupted: what was played is kept. Go on with: {command} --resume", markup=False)
-        sys.exit(INTERRUPTED)
+    except (KeyboardInterrupt, Stopped) as stop:
+        sys.exit(interrupted(stop, f"what was played is kept. Go on with: {command} --resume"))
+    except WriteError as reason:
+        raise WriteError(f"{reason}. What was played is kept: make room, then go on with: {command} --resume") from None
     show_frontier(summary)
     say(f"Page: {FrontierFolder(out).page}; table: {FrontierFolder(out).table}")
     raise typer.Exit(_code(summary))

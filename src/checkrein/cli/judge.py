@@ -1,5 +1,6 @@
 """checkrein evaluate, certify: a finished run, judged on a log."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -96,23 +97,25 @@ def certify(
     out: Annotated[Path | None, typer.Option(help="File for the certificate. Default: in the run folder.")] = None,
 ) -> None:
     """Judge whether a run's policy keeps its limits, on episodes that did not choose it; every look is recorded."""
+    from checkrein.base.lock import one_writer
     from checkrein.runs import judge as judging
     from checkrein.runs.fit import write_report
     from checkrein.runs.folder import RunFolder
 
+    folder = RunFolder(run)
     trial = judging.open_trial(run, data, single=single)
-    certificate, trouble = judging.judge(
-        trial, what=str(run), method=method, confidence=confidence, largest_weight=largest_weight
-    )
+    with one_writer(run) if out is None else nullcontext():  # what cannot be written is told before a look is taken
+        certificate, trouble = judging.judge(
+            trial, what=str(run), method=method, confidence=confidence, largest_weight=largest_weight
+        )
+        path = folder.certificate_file(own=trial.own, single=single, method=method) if out is None else out
+        folder.add_certificate(certificate, path)
     if single:
-        show_singles(RunFolder(run).summary())
+        show_singles(folder.summary())
     show_left_out(trial)
     show_certificate(certificate, trial.file.objective.goal)
     for line in trouble:
         errors.print(Text("warning: ", style="yellow") + Text(line))
-    folder = RunFolder(run)
-    path = folder.certificate_file(own=trial.own, single=single, method=method) if out is None else out
-    certificate.write(path)
     say(f"Certificate: {path}")
     if out is None and folder.reports:
         say(f"Report: {write_report(folder, folder.summary())}")

@@ -8,19 +8,19 @@ import typer
 from rich.live import Live
 from rich.text import Text
 
-from checkrein.base.errors import ArgumentError, DataError
+from checkrein.base.errors import ArgumentError, DataError, Stopped, WriteError
 from checkrein.cli.judge import show_certificate
 from checkrein.cli.progress import Progress, candidate_line, progress_line
 from checkrein.cli.shared import (
     BROKEN,
     INFEASIBLE,
-    INTERRUPTED,
     OK,
     STOPPED_SHORT,
     UNPROVEN,
     app,
     console,
     errors,
+    interrupted,
     say,
 )
 from checkrein.cli.show import show_card, show_summary
@@ -98,34 +98,53 @@ def fit(
     ] = None,
 ) -> None:
     """Learn a policy within the limits, judge it by episodes that had no part in it, and write a report."""
+    from checkrein.base.lock import one_writer
     from checkrein.base.memory import memory_of
+    from checkrein.runs.folder import RunFolder
+
+    most = None if max_memory is None else memory_of(max_memory)
+    if source is not None and settings:
+        raise ArgumentError("--set does not go with --from: write the other question into a problem file of its own")
+    origin = [] if source is None else ["--from", str(source)]
+    mode = [*(["--explore"] if explore else []), *(part for one in settings or [] for part in ("--set", one))]
+    command = shlex.join(["checkrein", "fit", str(problem), *origin, *mode, "--out", str(out)])
+    with one_writer(out):
+        if not resume and RunFolder(out).holds_run:
+            raise DataError(f"{out} holds a run already: pass --resume to take it up, or choose another --out")
+        raise typer.Exit(_fit(problem, out, command, source, most, settings or [], strict=strict, explore=explore))
+
+
+def _fit(
+    problem: Path,
+    out: Path,
+    command: str,
+    source: Path | None,
+    most: float | None,
+    settings: list[str],
+    *,
+    strict: bool,
+    explore: bool,
+) -> int:
+    """Answer from an earlier run, or learn; return the exit code."""
     from checkrein.runs.again import ask
     from checkrein.runs.folder import RunFolder
     from checkrein.runs.needs import require_room
     from checkrein.runs.prepare import prepare
 
-    most = None if max_memory is None else memory_of(max_memory)
-    if not resume and RunFolder(out).holds_run:
-        raise DataError(f"{out} holds a run already: pass --resume to take it up, or choose another --out")
-    origin = [] if source is None else ["--from", str(source)]
-    mode = [*(["--explore"] if explore else []), *(part for one in settings or [] for part in ("--set", one))]
-    if source is not None and settings:
-        raise ArgumentError("--set does not go with --from: write the other question into a problem file of its own")
-    command = shlex.join(["checkrein", "fit", str(problem), *origin, *mode, "--out", str(out)])
     asked = None if source is None else ask(problem, source)
     if asked is not None and not asked.why:
         _show_answer(asked, out, command)
-        raise typer.Exit(OK)
+        return OK
     if asked is not None:
         say(f"{asked.why}. The log is needed.")
-    prepared = prepare(problem, strict=strict, settings=settings or ())
+    prepared = prepare(problem, strict=strict, settings=settings)
     for warning in prepared.card.warnings:
         errors.print(Text("warning: ", style="yellow") + Text(warning))
     say(" ".join(filter(None, [f"Learning with {prepared.card.functions}.", require_room(prepared, most)])))
     if prepared.cross_fitted:
         RunFolder(out).require_no_rounds()
-        raise typer.Exit(_fit_cross_fitted(prepared, out, command, explore=explore))
-    raise typer.Exit(_fit_holding_out(prepared.unjudged if explore else prepared, out, command, asked))
+        return _fit_cross_fitted(prepared, out, command, explore=explore)
+    return _fit_holding_out(prepared.unjudged if explore else prepared, out, command, asked)
 
 
 def _fit_cross_fitted(prepared: "Prepared", out: Path, command: str, *, explore: bool) -> int:
@@ -148,9 +167,10 @@ def _fit_cross_fitted(prepared: "Prepared", out: Path, command: str, *, explore:
             else:
                 _, summary = fit_cross_fitted(prepared, out, command=command, tell=progress.tell, on_candidate=show)
             progress.tell("")
-    except KeyboardInterrupt:
-        errors.print(f"interrupted: nothing was kept. Begin anew with: {command}", markup=False)
-        return INTERRUPTED
+    except (KeyboardInterrupt, Stopped) as stop:
+        return interrupted(stop, f"nothing was kept. Begin anew with: {command}")
+    except WriteError as reason:
+        raise WriteError(f"{reason}. Nothing was kept: make room, then begin anew: {command} --resume") from None
     _show_found(summary, prepared.card, out)
     if summary.status in (CERTIFIED, EXPLORED):
         return OK
@@ -174,9 +194,10 @@ def _fit_holding_out(prepared: "Prepared", out: Path, command: str, asked: "Aske
                 prepared, out, command=command, on_round=show, tell=progress.tell, asked=asked
             )
             progress.tell("")
-    except KeyboardInterrupt:
-        errors.print(f"interrupted: {_kept(out, command)}", markup=False)
-        return INTERRUPTED
+    except (KeyboardInterrupt, Stopped) as stop:
+        return interrupted(stop, _kept(out, command))
+    except WriteError as reason:
+        raise WriteError(f"{reason}. What was played is kept: make room, then go on with: {command} --resume") from None
     _show_found(summary, prepared.card, out)
     codes = {Status.CONVERGED: OK, Status.INFEASIBLE: INFEASIBLE}
     return codes.get(solution.status, STOPPED_SHORT)
@@ -219,7 +240,7 @@ def _show_answer(asked: "Asked", out: Path, command: str) -> None:
 def report(run: Annotated[Path, typer.Argument(help="A run folder that `checkrein fit` wrote.")]) -> None:
     """Make the report of a finished run again."""
     from checkrein.runs import fit as fitting
-    from checkrein.runs.folder import RunFolder
+    from checkrein.runs.folder import REPORT, RunFolder
 
-    folder = RunFolder(run)
+    folder = RunFolder.opened(run, but=REPORT)
     say(f"Report: {fitting.write_report(folder, folder.summary())}")

@@ -31,7 +31,7 @@ def sensitivity(run: Run, data: Data = None, single: Single = False) -> None:
     found = judging.hidden_factor(trial, Certificate.read(path))
     show_sensitivity(found)
     written = folder.sensitivity_file(own=trial.own, single=single)
-    found.write(written)
+    folder.write_sensitivity(found, written)
     say(f"Sensitivity: {written}")
     if trial.own and not single:
         summary = folder.summary().model_copy(update={"sensitivity": found})

@@ -105,7 +105,7 @@ def load_policy(path: str | Path, *, single: bool = False, uncertified: bool = F
 
 def load(run_folder: str | Path, *, single: bool = False, uncertified: bool = False) -> DeployedPolicy:
     """Read the policy of a finished run, and its encoding where there is one; choices as in `load_policy`."""
-    folder = RunFolder(Path(run_folder))
+    folder = RunFolder.opened(Path(run_folder))
     return DeployedPolicy(folder.policy(single=single, uncertified=uncertified), folder.encoding())
 
 

@@ -60,8 +60,7 @@ class TabularRefit:
         costs = row_costs[known][used]
         self.cost = np.zeros((moves.size, self.k))
         self.cost[move] = costs  # of one row of each move; what others paid beyond that is kept by episode
-        beyond = (costs - self.cost[move]).T
-        self.beyond = [_matrix(column, episode, pair, (e, pairs.size)) if column.any() else None for column in beyond]
+        self._keep_beyond((costs - self.cost[move]).T, episode, pair, (e, pairs.size))
         self.state = place[pairs // n_actions]  # (pairs,)
         self.probabilities = supported.ravel()[pairs]
         self.move_pair = moves // (n_states + 1)
@@ -85,6 +84,13 @@ class TabularRefit:
             reached,
             np.where(supported[reached] > 0, 0.0, probabilities[reached]),
         )  # (S, A) no evidence
+
+    def _keep_beyond(self, beyond: FloatArray, episode: IntArray, pair: IntArray, shape: tuple[int, int]) -> None:
+        """Keep what rows (k, n) paid beyond their move's cost, of those costs of which there is any."""
+        self.varying = np.flatnonzero(beyond.any(axis=1))
+        parts = [_matrix(column, episode, pair, shape) for column in beyond[self.varying]]
+        self.beyond = _stacked(parts, shape[1])  # (varying * e, pairs)
+        self.beyond_of_pairs = _stacked([part.T.tocsr() for part in parts], shape[0])  # (varying * pairs, e)
 
     def occupancy(self, weights: FloatArray) -> Occupancy:
         """Return where the policy goes in the log as it is, and how often that was seen."""
@@ -120,10 +126,9 @@ class TabularRefit:
         moves = self.move_counts.T @ weights.T  # (moves, B) occurrences
         pairs = self.by_pair @ moves
         shares = moves / pairs[self.move_pair]
-        immediate = [self._immediate_cost(column, moves, weights) / pairs for column in range(self.k)]
-        immediate_cost = np.stack(
-            [(self.by_state @ (self.probabilities[:, None] * each)).T for each in immediate], axis=2
-        )
+        immediate = self._immediate_costs(moves, weights) / pairs[:, None]  # (pairs, k, B)
+        by_state = _times(self.by_state, self.probabilities[:, None, None] * immediate)
+        immediate_cost = np.ascontiguousarray(by_state.transpose(2, 0, 1))  # (B, S, k)
         system = np.eye(size) - (self.chain @ shares).T.reshape(-1, size, size)
         values = np.linalg.solve(system, immediate_cost + self.unsupported)  # (B, S, k)
         at_start = values[:, self.start]
@@ -133,24 +138,29 @@ class TabularRefit:
         ratio = (
             occupancy[:, self.state] * self.probabilities * weights.sum(axis=1, keepdims=True)
         ).T / pairs  # (pairs, B)
-        influence = np.empty((len(weights), weights.shape[1], self.k))
-        for column, (each, beyond) in enumerate(zip(immediate, self.beyond, strict=True)):
-            ahead = self.continuation[:, None] * values[:, self.next, column].T
-            q = each + self.by_pair @ (shares * ahead)
-            td_error = self.cost[:, column, None] + ahead - q[self.move_pair]
-            found = self.move_counts @ (ratio[self.move_pair] * td_error)
-            influence[:, :, column] = (found if beyond is None else found + beyond @ ratio).T
+        ahead = self.continuation[:, None, None] * values[:, self.next].transpose(1, 2, 0)  # (moves, k, B)
+        q = immediate + _times(self.by_pair, shares[:, None] * ahead)
+        td_error = self.cost[:, :, None] + ahead - q[self.move_pair]
+        found = _times(self.move_counts, ratio[self.move_pair][:, None] * td_error)  # (e, k, B)
+        self._add_beyond(found, self.beyond, ratio)
+        influence = np.ascontiguousarray(found.transpose(2, 0, 1))
         return value, influence + self.starts.influence(at_start, value)
 
     def _initial_distribution(self, weights: FloatArray) -> FloatArray:
         """(B, S) how likely an episode begins in each state."""
         return np.asarray((self.by_start @ self.starts.initial_distribution(weights).T).T)
 
-    def _immediate_cost(self, column: int, moves: FloatArray, weights: FloatArray) -> FloatArray:
-        """(pairs, B) one cost, summed over the rows of each pair."""
-        immediate_cost = self.by_pair @ (self.cost[:, column, None] * moves)
-        beyond = self.beyond[column]
-        return immediate_cost if beyond is None else immediate_cost + beyond.T @ weights.T
+    def _immediate_costs(self, moves: FloatArray, weights: FloatArray) -> FloatArray:
+        """(pairs, k, B) costs, summed over the rows of each pair."""
+        found = _times(self.by_pair, self.cost[:, :, None] * moves[:, None])
+        self._add_beyond(found, self.beyond_of_pairs, weights.T)
+        return found
+
+    def _add_beyond(self, found: FloatArray, stacked: sparse.csr_array, amounts: FloatArray) -> None:
+        """Add to (n, k, B) what rows paid beyond their move's cost; stacked: (varying * n, m), cost after cost."""
+        if self.varying.size:
+            each = (stacked @ amounts).reshape(self.varying.size, len(found), amounts.shape[1])
+            found[:, self.varying] += each.transpose(1, 0, 2)
 
 
 def _give_up_circles(
@@ -170,6 +180,17 @@ def _matrix(amounts: FloatArray, rows: IntArray, columns: IntArray, shape: tuple
     matrix = sparse.csr_array((amounts, (rows, columns)), shape=shape)
     matrix.eliminate_zeros()
     return matrix
+
+
+def _stacked(parts: list[sparse.csr_array], columns: int) -> sparse.csr_array:
+    """Put matrices of as many columns below each other."""
+    return sparse.vstack(parts, format="csr") if parts else sparse.csr_array((0, columns))
+
+
+def _times(matrix: sparse.csr_array, amounts: FloatArray) -> FloatArray:
+    """(m, k, B) matrix (m, n) @ amounts (n, k, B), all k at once."""
+    _, k, replicates = amounts.shape
+    return np.asarray(matrix @ amounts.reshape(len(amounts), k * replicates)).reshape(matrix.shape[0], k, replicates)
 
 
 def _reachable(starts: IntArray, states: IntArray, following: IntArray, n_states: int) -> tuple[IntArray, IntArray]:

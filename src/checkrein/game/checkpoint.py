@@ -1,16 +1,23 @@
-"""A run as a folder: rounds.jsonl only grows, each policy is one .npz; what is killed resumes bit for bit."""
+"""A run as a folder: rounds.jsonl only grows, each policy is one .npz; what is killed resumes bit for bit.
 
+Each line of rounds.jsonl has the digest of its policy's file and, in "check", one of all lines so far.
+"""
+
+import hashlib
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from checkrein import costs  # noqa: F401  # so may all of this room
-from checkrein.base import storage
+from checkrein.base import manifest, storage
 from checkrein.base.arrays import frozen
-from checkrein.base.errors import CheckpointError, StorageError
+from checkrein.base.errors import CheckpointError, StorageError, WriteError
+from checkrein.base.lock import one_writer
 from checkrein.bellman import iteration  # noqa: F401  # its classes may be read back, and are known once imported
 from checkrein.functions import tabular  # noqa: F401  # and of this
 from checkrein.game.loop import Play, Round
@@ -23,7 +30,9 @@ SETTINGS, ROUNDS, POLICIES = "settings.json", "rounds.jsonl", "policies"
 SOLUTION, POLICY = "solution.json", "policy.npz"
 MAIN, FEASIBILITY = "main", "feasibility"  # the phases of a run
 SHOWN = 60  # characters of a setting in an error
-KEYS = {"phase", "index", "multipliers", "objective", "constraints"}  # what a recorded round must have
+KEYS = {"phase", "index", "multipliers", "objective", "constraints", "policy"}  # what a recorded round must have
+CHECK = "check"  # of a line and all before it
+PLAYED = (SETTINGS, ROUNDS, POLICIES, SOLUTION, POLICY)  # what `solve` writes
 
 
 class Checkpoint:
@@ -37,15 +46,14 @@ class Checkpoint:
             self._require_same()
         elif self.folder.exists() and not self.folder.is_dir():
             raise CheckpointError(f"{self.folder} cannot be a run folder: it is a file")
-        for leftover in self.folder.rglob(f".*{storage.UNFINISHED}"):
-            leftover.unlink()
         self._drop_unfinished_line()
-        self.recorded = recorded_plays(self.folder)
+        self.recorded, self._check = _recorded(self.folder)
 
     def append(self, phase: str, played: Round) -> None:
         """Record a round: first its policy, then the line that says it is there."""
         self._claim()
-        save_policy(played.policy, _policy_file(self.folder, phase, played.index))
+        file = _policy_file(self.folder, phase, played.index)
+        save_policy(played.policy, file)
         record = {
             "phase": phase,
             "index": played.index,
@@ -56,11 +64,10 @@ class Checkpoint:
             "gap": played.gap,
             "lower": played.lower,
             "upper": played.upper,
+            "policy": storage.digest_of_file(file),
         }
-        with (self.folder / ROUNDS).open("ab") as file:
-            file.write(json.dumps(record).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        self._check = _check(self._check, record)
+        self._write_line(json.dumps(record | {CHECK: self._check}))
 
     def finish(self, solution: Solution) -> None:
         """Write what came out."""
@@ -82,13 +89,23 @@ class Checkpoint:
 
     def _claim(self) -> None:
         """Make the folder this run's, when there is something to put in it: a run that fails at once leaves nothing."""
+        manifest.begin(self.folder)
         if (self.folder / SETTINGS).exists():
             return
         try:
             (self.folder / POLICIES).mkdir(parents=True, exist_ok=True)
         except OSError as reason:
-            raise CheckpointError(f"{self.folder} cannot be a run folder: {reason.strerror}") from None
+            raise WriteError(f"{self.folder} cannot be a run folder: {reason.strerror}") from None
         _write_json(self.folder / SETTINGS, self.settings)
+
+    def _write_line(self, line: str) -> None:
+        try:
+            with (self.folder / ROUNDS).open("ab") as file:
+                file.write(line.encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as reason:
+            raise WriteError(f"{self.folder / ROUNDS} cannot be written: {reason.strerror or reason}") from None
 
     def _require_same(self) -> None:
         there = read_settings(self.folder)
@@ -109,24 +126,56 @@ class Checkpoint:
                 os.fsync(file.fileno())
 
 
+@contextmanager
+def recording(folder: str | Path, settings: dict[str, Any]) -> Iterator[Checkpoint]:
+    """Hold a folder and take up its record; in the end it is finished, unless who holds it has more to write."""
+    with one_writer(Path(folder)) as alone:
+        record = Checkpoint(folder, settings)
+        yield record
+        if alone:
+            manifest.seal(record.folder, PLAYED)
+
+
 def recorded_plays(folder: Path) -> dict[str, list[Play]]:
     """Return the rounds recorded in a folder by their phase, each in the order they were played in."""
+    return _recorded(folder)[0]
+
+
+def _recorded(folder: Path) -> tuple[dict[str, list[Play]], str]:
+    """Return the rounds, and the check of the last line."""
     plays: dict[str, list[Play]] = {MAIN: [], FEASIBILITY: []}
-    path = folder / ROUNDS
-    for record in _records(path):
-        if not isinstance(record, dict) or not record.keys() >= KEYS or record["phase"] not in plays:
+    path, check = folder / ROUNDS, ""
+    for number, record in enumerate(_records(path), start=1):
+        if not isinstance(record, dict) or not record.keys() >= KEYS or record["phase"] not in (MAIN, FEASIBILITY):
             raise CheckpointError(f"{path} is damaged: {str(record)[:80]} is not a round")
-        phase = plays[record["phase"]]
+        phase, told = plays[record["phase"]], record.pop(CHECK, None)
         if record["index"] != len(phase) + 1:
             raise CheckpointError(
                 f"{path} has round {record['index']} where {len(phase) + 1} should be: "
                 "did two runs write to it at once? Choose another folder"
             )
-        policy = storage.load(_policy_file(folder, record["phase"], record["index"]))
-        values = Values(record["objective"], frozen(np.array(record["constraints"], dtype=np.float64)))
-        multipliers = frozen(np.array(record["multipliers"], dtype=np.float64))
-        phase.append(Play(multipliers, policy, values, record.get("answers", True)))
-    return plays
+        check = _check(check, record)
+        if check != told:
+            raise CheckpointError(f"{path} is damaged: line {number} was changed. Choose another folder")
+        phase.append(_play(folder, record))
+    return plays, check
+
+
+def _play(folder: Path, record: dict[str, Any]) -> Play:
+    """Return a round as it was played, if its policy is still the one that was written then."""
+    file = _policy_file(folder, record["phase"], record["index"])
+    policy = storage.load(file)
+    if storage.digest_of_file(file) != record["policy"]:
+        raise CheckpointError(
+            f"{file} is not the policy of that round: it was changed or swapped. Choose another folder"
+        )
+    values = Values(record["objective"], frozen(np.array(record["constraints"], dtype=np.float64)))
+    multipliers = frozen(np.array(record["multipliers"], dtype=np.float64))
+    return Play(multipliers, policy, values, record.get("answers", True))
+
+
+def _check(before: str, record: dict[str, Any]) -> str:
+    return hashlib.sha256((before + json.dumps(record)).encode()).hexdigest()
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
@@ -146,7 +195,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
 def settings_of(problem: Question, dataset: str, discount: float, choices: dict[str, object]) -> dict[str, Any]:
     """Return everything that decides what the rounds of a run are; dataset: its fingerprint."""
     return {
-        "format": 1,
+        "format": 2,
         "dataset": dataset,
         "objective": _in_words(problem.objective),
         "constraints": [_in_words(constraint) for constraint in problem.constraints],

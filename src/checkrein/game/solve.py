@@ -1,13 +1,14 @@
 """solve: play until the gap is small enough, then say what came out."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
 from checkrein.base.arrays import require_counts, require_positive, require_seed
 from checkrein.base.errors import ArgumentError, DivergenceError
-from checkrein.game.checkpoint import FEASIBILITY, MAIN, Checkpoint, settings_of
+from checkrein.game.checkpoint import FEASIBILITY, MAIN, Checkpoint, recording, settings_of
 from checkrein.game.feasibility import can_meet_limits, closest_rounds, slacks
 from checkrein.game.loop import Play, Round, Weighting, rounds
 from checkrein.game.prices import named_price_ranges
@@ -60,30 +61,32 @@ def solve(
     players: _Players = {"best_response": best_response, "evaluator": evaluator, "seed": seed}
     if any(one.values.constraints.size != problem.n_constraints for one in known):
         raise ArgumentError(f"known rounds have other constraints than these {problem.n_constraints}: pass their own")
-    record = None
-    if checkpoint is not None:
-        choices = {**players, "learner": learner, "weighting": weighting} | ({"known": len(known)} if known else {})
-        record = Checkpoint(checkpoint, settings_of(problem, problem.dataset.fingerprint, problem.discount, choices))
-    watch = _Watch(record, on_round, len(known))
-    game = rounds(problem, learner=learner, weighting=weighting, recorded=watch.recorded(MAIN), known=known, **players)
-    played, trouble = _collect(
-        watch.until(MAIN, game),
-        lambda found: len(found) >= len(known) and _settled(problem, found, tolerance),
-        max_rounds + len(known),
-    )
-    nearest: list[Round] = []
-    if not trouble and not can_meet_limits(problem, played):
-        search = closest_rounds(problem, played, recorded=watch.recorded(FEASIBILITY), closest=closest, **players)
-        most = max_rounds if closest else max_rounds + len(played)
-        nearest, _ = _collect(watch.until(FEASIBILITY, search), lambda _: False, most)
-    status = Status.NOT_FINITE if trouble else _status(problem, played, nearest, tolerance)
-    members = nearest if status is Status.INFEASIBLE else played
-    explanation = explain(
-        status, problem, members[-1], played[-1], tolerance=tolerance, trouble=trouble, closest=closest
-    )
-    solution = solution_of(problem, status, explanation, members=members, played=played, learner=learner, ranges=ranges)
-    if record is not None:
-        record.finish(solution)
+    choices = {**players, "learner": learner, "weighting": weighting} | ({"known": len(known)} if known else {})
+    with _recording(problem, checkpoint, choices) as record:
+        watch = _Watch(record, on_round, len(known))
+        game = rounds(
+            problem, learner=learner, weighting=weighting, recorded=watch.recorded(MAIN), known=known, **players
+        )
+        played, trouble = _collect(
+            watch.until(MAIN, game),
+            lambda found: len(found) >= len(known) and _settled(problem, found, tolerance),
+            max_rounds + len(known),
+        )
+        nearest: list[Round] = []
+        if not trouble and not can_meet_limits(problem, played):
+            search = closest_rounds(problem, played, recorded=watch.recorded(FEASIBILITY), closest=closest, **players)
+            most = max_rounds if closest else max_rounds + len(played)
+            nearest, _ = _collect(watch.until(FEASIBILITY, search), lambda _: False, most)
+        status = Status.NOT_FINITE if trouble else _status(problem, played, nearest, tolerance)
+        members = nearest if status is Status.INFEASIBLE else played
+        explanation = explain(
+            status, problem, members[-1], played[-1], tolerance=tolerance, trouble=trouble, closest=closest
+        )
+        solution = solution_of(
+            problem, status, explanation, members=members, played=played, learner=learner, ranges=ranges
+        )
+        if record is not None:
+            record.finish(solution)
     return solution
 
 
@@ -114,6 +117,14 @@ def solution_of(
         price_ranges={name: (one.low, one.high) for name, one in prices.items()},
         price_notes=notes,
     )
+
+
+def _recording(
+    problem: Problem, folder: str | Path | None, choices: dict[str, object]
+) -> AbstractContextManager[Checkpoint | None]:
+    if folder is None:
+        return nullcontext()
+    return recording(folder, settings_of(problem, problem.dataset.fingerprint, problem.discount, choices))
 
 
 class _Players(TypedDict):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from checkrein.base.errors import ArgumentError, DataError
+from checkrein.base.lock import one_writer
 from checkrein.certification.looks import state_folder
 from checkrein.one_call.arguments import IN_MEMORY, problem_of
 from checkrein.one_call.run import Run
@@ -121,10 +122,11 @@ def _learn(prepared: "Prepared", folder: Path, *, command: str) -> None:
     from checkrein.runs import fit as holding_out  # noqa: PLC0415  # slow to import
     from checkrein.runs.cross_fitted import fit_cross_fitted  # noqa: PLC0415
 
-    if prepared.cross_fitted:
-        fit_cross_fitted(prepared, folder, command=command)
-    else:
-        holding_out.fit(prepared, folder, command=command)
+    with one_writer(folder):
+        if prepared.cross_fitted:
+            fit_cross_fitted(prepared, folder, command=command)
+        else:
+            holding_out.fit(prepared, folder, command=command)
 
 
 def _run_folder(out: str | Path | None) -> Path:

@@ -32,7 +32,7 @@ class Run:
     @classmethod
     def of(cls, folder: str | Path) -> "Run":
         """Read a run folder; its policy may act only if it passed, or if there was no limit to keep."""
-        files = RunFolder(Path(folder))
+        files = RunFolder.opened(Path(folder))
         summary = files.summary()
         certificate = summary.certificate
         refused = files.uncertified or (certificate is not None and not certificate.may_act)

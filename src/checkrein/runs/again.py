@@ -46,7 +46,7 @@ class EarlierRun:
     @classmethod
     def read(cls, path: Path) -> "EarlierRun":
         """Read a run folder."""
-        folder = RunFolder(path)
+        folder = RunFolder.opened(path)
         folder.require_game("--from")
         resolved, file, summary = folder.resolved(), folder.problem_file(), folder.summary()
         if resolved.support is None:

@@ -25,7 +25,6 @@ def write_answer(asked: Asked, out: Path, *, command: str) -> tuple[Solution, Su
     if solution is None or constraints is None or goals is None or asked.why:
         raise ArgumentError(f"the log is needed: {asked.why}")
     question = Question(objective=objective_of(asked.file), constraints=asked.aimed(constraints))
-    _record(asked, question, solution, out)
     single = best_member(question, solution)
     single_values = next(played.values for played in solution.rounds if played.policy is single.policy)
     behavior = _behavior(asked, goals)
@@ -53,10 +52,12 @@ def write_answer(asked: Asked, out: Path, *, command: str) -> tuple[Solution, Su
     )
     found = found.model_copy(update={"explanation": f"{found.explanation} {_advice(found, out)}"})
     folder = RunFolder(out)
-    folder.write_policy(single.policy, RunFolder(run.path).encoding())
-    folder.write_problem(asked.text, _resolved(asked, constraints))
-    folder.write_summary(found)
-    write_report(folder, found)
+    with folder.writing():
+        _record(asked, question, solution, out)
+        folder.write_policy(single.policy, RunFolder(run.path).encoding())
+        folder.write_problem(asked.text, _resolved(asked, constraints))
+        folder.write_summary(found)
+        write_report(folder, found)
     return solution, found
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from checkrein.base.arrays import FloatArray
-from checkrein.base.errors import ArgumentError, DivergenceError, EndlessPolicyError, ProblemError
+from checkrein.base.errors import ArgumentError, DivergenceError, EndlessPolicyError, ProblemError, Stopped
 from checkrein.certification.assumptions import assumption_warnings
 from checkrein.certification.certificate import Certificate
 from checkrein.certification.certify import certificate_of
@@ -67,7 +67,7 @@ def fit_cross_fitted(
             tell=tell,
             on_candidate=count,
         )
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Stopped):
         if judged:  # and perhaps read
             looks.record(keys, claim, verdict="interrupted", what=str(out))
         raise
@@ -78,9 +78,8 @@ def fit_cross_fitted(
     told = _told(prepared, command, trouble)
     summary = sequence_summary(problem, found, behavior=behavior, errors=errors, certificate=certificate, told=told)
     shown = found.passed or next(iter(found.candidates[-1:]), None)
-    _write(prepared, out, None if shown is None else shown.policy, certified=found.passed is not None)
-    RunFolder(out).write_certificate(certificate)
-    _finish(out, summary)
+    policy = None if shown is None else shown.policy
+    _write(prepared, out, policy, summary, certificate, certified=found.passed is not None)
     return found, summary
 
 
@@ -94,8 +93,7 @@ def explore_cross_fitted(prepared: Prepared, out: Path, *, command: str, tell: T
     behavior, errors = _behavior(prepared, trouble)
     told = _told(prepared, command, trouble)
     summary = explored_summary(prepared.problem, found, behavior=behavior, errors=errors, told=told)
-    _write(prepared, out, found[-1].policy if found else None, certified=False)
-    _finish(out, summary)
+    _write(prepared, out, found[-1].policy if found else None, summary, None, certified=False)
     return summary
 
 
@@ -176,13 +174,20 @@ def _told(prepared: Prepared, command: str, trouble: list[str]) -> Told:
     )
 
 
-def _write(prepared: Prepared, out: Path, policy: MixturePolicy | None, *, certified: bool) -> None:
+def _write(
+    prepared: Prepared,
+    out: Path,
+    policy: MixturePolicy | None,
+    summary: Summary,
+    certificate: Certificate | None,
+    *,
+    certified: bool,
+) -> None:
     folder = RunFolder(out)
-    folder.write_judged_policy(policy, encoding_of(prepared), certified=certified)
-    folder.write_problem(prepared.text, resolved_of(prepared, None, None))
-
-
-def _finish(out: Path, summary: Summary) -> None:
-    folder = RunFolder(out)
-    folder.write_summary(summary)
-    write_report(folder, summary)
+    with folder.writing():
+        folder.write_judged_policy(policy, encoding_of(prepared), certified=certified)
+        folder.write_problem(prepared.text, resolved_of(prepared, None, None))
+        if certificate is not None:
+            folder.write_certificate(certificate)
+        folder.write_summary(summary)
+        write_report(folder, summary)

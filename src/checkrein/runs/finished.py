@@ -121,7 +121,7 @@ class FinishedRun:
 
 def open_run(path: Path, data: str | None = None) -> FinishedRun:
     """Read a run folder, and the log that it learned from: as given, or where the problem file says, if it is there."""
-    folder = RunFolder(path)
+    folder = RunFolder.opened(path)
     folder.require_game("checkrein bounds run")
     resolved, summary, file = folder.resolved(), folder.summary(), folder.problem_file()
     trace, gap = summary.trace, summary.gap

@@ -63,48 +63,49 @@ def fit(
             on_round(one)
         tell(f"round {one.index + 1} of at most {learn.max_rounds}")
 
-    known = [] if asked is None else asked.known(aimed, players.evaluator, tell)
-    tell(f"round 1 of at most {learn.max_rounds}")
-    solution = players.play(
-        aimed, tolerance=learn.tolerance, max_rounds=learn.max_rounds, on_round=played, checkpoint=out, known=known
-    )
-    tell("judging")
-    singles = single_policies(aimed, solution, evaluator=players.evaluator, seed=learn.seed)
-    single = singles.best.policy
-    judged = compare(prepared, players, learned=solution.policy, single=single, trouble=trouble)
-
-    def judged_single(one: Derandomised) -> Judged:
-        if one.policy is single:
-            return judged[SINGLE_POLICY]
-        return judge(prepared, one.policy, players.evaluator, trouble)
-
-    tell("certifying")
-    certificate = _certify(prepared, solution.policy, what=str(out), trouble=trouble)
-    hidden = None if certificate is None else _hidden_factor(prepared, solution.policy, certificate)
-    found = summary(
-        aimed,
-        solution,
-        title=title_of(file, prepared.card.source),
-        goals=prepared.goals,
-        judged=judged,
-        card=prepared.card.model_copy(update={"warnings": [*prepared.card.warnings, *dict.fromkeys(trouble)]}),
-        held_out=prepared.held_out,
-        repeat=repeat_of(file, prepared.text, command, prepared.dataset.fingerprint),
-        margins=margins,
-        certificate=certificate,
-        sensitivity=hidden,
-        singles=singles_of(prepared.goals, singles, judged_single),
-        reused=None if asked is None else Reused(run=str(asked.run.path), policies=len(known), log_read=True),
-    )
     folder = RunFolder(out)
-    folder.write_policy(single, encoding_of(prepared))
-    folder.write_problem(prepared.text, resolved_of(prepared, support, margins))
-    if certificate is not None:
-        folder.write_certificate(certificate)
-    if hidden is not None:
-        folder.write_sensitivity(hidden)
-    folder.write_summary(found)
-    write_report(folder, found)
+    with folder.writing():
+        known = [] if asked is None else asked.known(aimed, players.evaluator, tell)
+        tell(f"round 1 of at most {learn.max_rounds}")
+        solution = players.play(
+            aimed, tolerance=learn.tolerance, max_rounds=learn.max_rounds, on_round=played, checkpoint=out, known=known
+        )
+        tell("judging")
+        singles = single_policies(aimed, solution, evaluator=players.evaluator, seed=learn.seed)
+        single = singles.best.policy
+        judged = compare(prepared, players, learned=solution.policy, single=single, trouble=trouble)
+
+        def judged_single(one: Derandomised) -> Judged:
+            if one.policy is single:
+                return judged[SINGLE_POLICY]
+            return judge(prepared, one.policy, players.evaluator, trouble)
+
+        tell("certifying")
+        certificate = _certify(prepared, solution.policy, what=str(out), trouble=trouble)
+        hidden = None if certificate is None else _hidden_factor(prepared, solution.policy, certificate)
+        found = summary(
+            aimed,
+            solution,
+            title=title_of(file, prepared.card.source),
+            goals=prepared.goals,
+            judged=judged,
+            card=prepared.card.model_copy(update={"warnings": [*prepared.card.warnings, *dict.fromkeys(trouble)]}),
+            held_out=prepared.held_out,
+            repeat=repeat_of(file, prepared.text, command, prepared.dataset.fingerprint),
+            margins=margins,
+            certificate=certificate,
+            sensitivity=hidden,
+            singles=singles_of(prepared.goals, singles, judged_single),
+            reused=None if asked is None else Reused(run=str(asked.run.path), policies=len(known), log_read=True),
+        )
+        folder.write_policy(single, encoding_of(prepared))
+        folder.write_problem(prepared.text, resolved_of(prepared, support, margins))
+        if certificate is not None:
+            folder.write_certificate(certificate)
+        if hidden is not None:
+            folder.write_sensitivity(hidden)
+        folder.write_summary(found)
+        write_report(folder, found)
     return solution, found
 
 

@@ -1,6 +1,8 @@
 """RunFolder: every file of a run folder, by name; each is written whole or not at all, and read with clear errors."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -8,15 +10,17 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
-from checkrein.base import storage
+from checkrein.base import manifest, storage
 from checkrein.base.errors import DataError, StorageError, UncertifiedError
+from checkrein.base.lock import LOCK, one_writer
+from checkrein.base.manifest import MANIFEST, Manifest
 from checkrein.base.storage import storable
 from checkrein.certification import METHODS, Certificate
 from checkrein.certification.survival import Sensitivity
 from checkrein.data.dataset import Dataset
 from checkrein.data.encoding import Encoding
 from checkrein.data.identity import EpisodeKeys
-from checkrein.game.checkpoint import POLICIES, POLICY, ROUNDS, SETTINGS, SOLUTION
+from checkrein.game.checkpoint import PLAYED, POLICY, ROUNDS
 from checkrein.logs import known  # noqa: F401  # a constraint may hold its expressions, known once imported
 from checkrein.policies import Support, load_policy, save_policy
 from checkrein.problem import AtMost
@@ -49,7 +53,6 @@ OTHER_CERTIFICATES = frozenset({by_method(name, method) for name in JUDGED for m
 EVALUATION, CALIBRATION = "evaluation.csv", "calibration.csv"
 FRONTIER_TABLE, FRONTIER_NUMBERS, FRONTIER_PAGE = "frontier.csv", "frontier.json", "frontier.html"
 EXPORTS = {"json": "policy.json", "onnx": "policy.onnx", "card": "card.md"}
-PLAYED = (SETTINGS, ROUNDS, POLICIES, SOLUTION, POLICY)  # `solve` writes these itself, so that it can be resumed
 KNOWN = frozenset(
     {
         *PLAYED,
@@ -58,8 +61,19 @@ KNOWN = frozenset(
         *(SENSITIVITY, NEW_SENSITIVITY, SINGLE_SENSITIVITY),
         *(EVALUATION, CALIBRATION),
         *EXPORTS.values(),
+        *(MANIFEST, LOCK),
     }
 )  # every name that a run folder may hold
+CHECKED = KNOWN - {MANIFEST, LOCK, EXPORTS["card"]}  # a card is for people, who may edit it
+MADE_AGAIN = frozenset({REPORT, EVALUATION, CALIBRATION, *EXPORTS.values()})  # read by nobody here: may be moved away
+OF_A_POLICY = frozenset(
+    {
+        *(CERTIFICATE, *OTHER_CERTIFICATES),
+        *(SENSITIVITY, NEW_SENSITIVITY, SINGLE_SENSITIVITY),
+        *(EVALUATION, CALIBRATION),
+        *EXPORTS.values(),
+    }
+)  # what is written about a policy later
 
 T = TypeVar("T")
 
@@ -94,6 +108,31 @@ class RunFolder:
     """The folder of one run of `checkrein fit`."""
 
     path: Path
+
+    @classmethod
+    def opened(cls, path: Path, *, but: str = "") -> "RunFolder":
+        """Return the folder of a finished run, once every file in it is as its manifest says.
+
+        but: a file that need not be, because it is about to be made again
+        """
+        manifest.require_whole(path, CHECKED - {but}, MADE_AGAIN)
+        return cls(path)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the folder; once all is written, it is finished."""
+        with one_writer(self.path):
+            yield
+            manifest.seal(self.path, CHECKED)
+
+    @contextmanager
+    def adding(self, path: Path) -> Iterator[Path]:
+        """Yield where to write a file: in this folder it joins the manifest, elsewhere it is a file like any other."""
+        if path.parent.resolve() != self.path.resolve():
+            yield path
+            return
+        with one_writer(self.path), manifest.joining(path) as place:
+            yield place
 
     @property
     def holds_rounds(self) -> bool:
@@ -221,48 +260,80 @@ class RunFolder:
 
     def write_policy(self, single: Policy, encoding: Encoding | None) -> None:
         """Write the best single policy and what numbers stand for; `solve` has written the mixture."""
-        if encoding is not None:
-            storage.save(encoding, self.path / ENCODING)
+        self._drop_what_is_of_another_policy()
+        self._write_encoding(encoding)
         save_policy(single, self.path / SINGLE)
 
     def write_judged_policy(self, policy: Policy | None, encoding: Encoding | None, *, certified: bool) -> None:
         """Write the policy of a cross-fitted run under the name that says whether it may act, if there is one."""
         self.path.mkdir(parents=True, exist_ok=True)
-        if encoding is not None:
-            storage.save(encoding, self.path / ENCODING)
+        manifest.begin(self.path)
+        self._write_encoding(encoding)
         for name in (POLICY, UNCERTIFIED):
             (self.path / name).unlink(missing_ok=True)
         if policy is not None:
             save_policy(policy, self.path / (POLICY if certified else UNCERTIFIED))
+        self._drop_what_is_of_another_policy()
 
     def write_problem(self, text: str, resolved: Resolved) -> None:
         """Write the problem file and what it came to."""
-        _write(self.path / PROBLEM, text)
+        self._write(PROBLEM, text)
         storage.save(resolved, self.path / RESOLVED)
 
     def write_certificate(self, certificate: Certificate) -> None:
         """Write the certificate of the held-out part."""
-        certificate.write(self.certificate_file())
+        self.add_certificate(certificate, self.certificate_file())
 
-    def write_sensitivity(self, sensitivity: Sensitivity) -> None:
-        """Write what a hidden factor may do to the certificate of the held-out part."""
-        sensitivity.write(self.sensitivity_file())
+    def add_certificate(self, certificate: Certificate, path: Path) -> None:
+        """Write a certificate to a file, in this folder or elsewhere."""
+        with self.adding(path) as place:
+            certificate.write(place)
+
+    def write_sensitivity(self, sensitivity: Sensitivity, path: Path | None = None) -> None:
+        """Write what a hidden factor may do to a certificate, by default that of the held-out part."""
+        with self.adding(path or self.sensitivity_file()) as place:
+            sensitivity.write(place)
 
     def write_summary(self, summary: Summary) -> None:
         """Write the data that the report is made of."""
-        _write(self.path / SUMMARY, summary.model_dump_json(indent=1) + "\n")
+        self._write(SUMMARY, summary.model_dump_json(indent=1) + "\n")
 
     def write_report(self, page: str) -> Path:
         """Write the page, and return where it is."""
-        _write(self.report_file, page)
+        self._write(REPORT, page)
         return self.report_file
 
     def write_evaluation(self, table: pl.DataFrame, calibration: pl.DataFrame | None) -> Path:
         """Write every estimate, and how well the propensities are calibrated; return where the estimates are."""
-        storage.write_atomically(self.path / EVALUATION, table.write_csv)
-        if calibration is not None:
-            storage.write_atomically(self.path / CALIBRATION, calibration.write_csv)
+        for name, content in {EVALUATION: table, CALIBRATION: calibration}.items():
+            if content is not None:
+                with self.adding(self.path / name) as place:
+                    storage.write_atomically(place, content.write_csv)
         return self.path / EVALUATION
+
+    def _write(self, name: str, text: str) -> None:
+        with self.adding(self.path / name) as place:
+            _write(place, text)
+
+    def _write_encoding(self, encoding: Encoding | None) -> None:
+        if encoding is None:
+            (self.path / ENCODING).unlink(missing_ok=True)
+        else:
+            storage.save(encoding, self.path / ENCODING)
+
+    def _drop_what_is_of_another_policy(self) -> None:
+        """Remove what was written about the policy that was here before, unless it is the same again."""
+        before = Manifest.read(self.path)
+        if before is None:
+            return
+        same = all(self._is(name, before.files.get(name)) for name in (POLICY, UNCERTIFIED))
+        for name in OF_A_POLICY & before.files.keys():
+            if not (same and self._is(name, before.files[name])):
+                (self.path / name).unlink(missing_ok=True)
+
+    def _is(self, name: str, digest: str | None) -> bool:
+        path = self.path / name
+        return digest == (storage.digest_of_file(path) if path.is_file() else None)
 
     def _finished(self, path: Path) -> Path:
         if not path.exists():

@@ -50,7 +50,7 @@ def open_trial(run: Path, data: str | None, *, single: bool = False) -> Trial:
 
     data: a path or glob; None: the path in the run's problem file, from where this is called
     """
-    folder = RunFolder(run)
+    folder = RunFolder.opened(run)
     asked, policy = folder.resolved(), folder.policy(single=single, uncertified=True)
     file = folder.problem_file()
     if data is not None:

@@ -44,7 +44,7 @@ def side_by_side(runs: Sequence[Path], data: str | None = None) -> SideBySide:
     """
     if len(runs) < 2:
         raise DataError("there is one run: name at least two to compare")
-    folders = [RunFolder(path) for path in runs]
+    folders = [RunFolder.opened(path) for path in runs]
     summaries = [folder.summary() for folder in folders]
     names = _names(runs)
     compared = [_run(*one) for one in zip(names, folders, summaries, strict=True)]
@@ -78,7 +78,7 @@ def write_card(folder: RunFolder, path: Path) -> None:
     """Write the model card of a run."""
     summary = folder.summary()
     card = model_card(summary, deploys=_deploys(folder, summary.certificate))
-    write_atomically(path, lambda file: file.write(card.encode()))
+    write_atomically(path, lambda file: file.write(card.encode()))  # no part of the manifest: people may edit it
 
 
 def _deploys(folder: RunFolder, judged: Certificate | None) -> bool:
@@ -88,7 +88,7 @@ def _deploys(folder: RunFolder, judged: Certificate | None) -> bool:
 
 def compared_run(path: Path) -> ComparedRun:
     """Return what one run came to."""
-    folder = RunFolder(path)
+    folder = RunFolder.opened(path)
     return _run(str(path), folder, folder.summary())
 
 
