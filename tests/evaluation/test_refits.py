@@ -7,7 +7,8 @@ from checkrein import FQE, AtLeast, AtMost, Dataset, MixturePolicy, Problem, Sup
 from checkrein.base.errors import ArgumentError, EndlessPolicyError
 from checkrein.certification.intervals import standard_errors
 from checkrein.evaluation import refits as refits_module
-from checkrein.evaluation.refits import FAINT, Refits, draws
+from checkrein.evaluation.draws import draws
+from checkrein.evaluation.refits import FAINT, Refits
 from checkrein.functions import Linear
 from checkrein.functions.features import OneHot
 from checkrein.problem import Episodes

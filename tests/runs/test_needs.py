@@ -4,13 +4,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from checkrein import AtMost, Dataset, Problem, learn_certified, read_logs
+from checkrein import read_logs
 from checkrein.base import memory
-from checkrein.base.errors import ArgumentError, ResourceError
+from checkrein.base.errors import ResourceError
 from checkrein.base.memory import available, in_words, memory_of, require_memory
 from checkrein.runs.needs import memory_needed
 from checkrein.runs.prepare import prepare
-from checkrein.selection import fixed_sequence
 from cli.commands import checkrein_command
 
 PROBLEM = """\
@@ -93,21 +92,6 @@ def test_a_log_that_does_not_fit_is_refused_before_it_is_read(tmp_path, monkeypa
     monkeypatch.setattr(memory, "available", lambda: 1e5)
     with pytest.raises(ResourceError, match=r"reading 400 rows of 4 columns needs .*read_compressed"):
         read_logs(tmp_path / "log.parquet", episode="e", state="s", action="a", costs="c")
-
-
-def test_too_many_states_are_refused_before_they_are_learned_from(monkeypatch):
-    n = 20_000
-    rows = {"episodes": np.arange(n) // 4, "terminals": np.arange(n) % 4 == 3}
-    log = Dataset.from_arrays(
-        states=np.arange(n) % 9000,
-        actions=np.arange(n) % 2,
-        next_states=(np.arange(n) + 1) % 9000,
-        costs={"c": np.arange(n) % 5},
-        **rows,
-    )
-    monkeypatch.setattr(fixed_sequence, "Fold", lambda *_: pytest.fail("learning began"))
-    with pytest.raises(ArgumentError, match="one-step values solve for all 9,000 states at once"):
-        learn_certified(Problem(log, objective="c", constraints=[AtMost("c", 1.0, name="d")], discount=0.9))
 
 
 def test_memory_that_runs_out_all_the_same_is_one_message(tmp_path, monkeypatch):

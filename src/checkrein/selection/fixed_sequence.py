@@ -21,7 +21,6 @@ from checkrein.base.brief import numbers
 from checkrein.base.errors import ArgumentError
 from checkrein.certification.certificate import Certificate
 from checkrein.certification.diagnostics import EPISODES, copies_check
-from checkrein.evaluation.one_step import require_solvable
 from checkrein.policies import MixturePolicy, Support
 from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
@@ -184,7 +183,6 @@ def unlearned_folds(
     """
     if problem.dataset.n_states is None:
         return [FeatureFold(*part, seed, alpha) for part in split]
-    require_solvable(problem)  # before it is learned from
     rules = supports if supports is not None else [Support(min_count=least) for least in COUNTS]
     rules = [rule.within(problem) for rule in rules]
     return [Fold(*part, learn or TabularLearning(), rules) for part in split]
