@@ -149,7 +149,8 @@ def test_of_many_pairs_beliefs_are_computed_anew_and_are_the_same(monkeypatch):
     visits = np.random.default_rng(0).uniform(size=40)
     whole = Shrinkage.of(problem_of(log))
     assert max(len(level.rates.weights) for levels in whole.levels for level in levels) > 4
-    monkeypatch.setattr(event_rates, "REMEMBERED", 1000)
+    monkeypatch.setattr(event_rates, "REMEMBERED", 39)
+    monkeypatch.setattr(event_rates, "BLOCK", 100)
     parts = Shrinkage.of(problem_of(log))
     np.testing.assert_allclose(parts.shift, whole.shift, rtol=1e-12)
     for one, other in zip(parts.missed(visits), whole.missed(visits), strict=True):

@@ -24,7 +24,7 @@ STRENGTHS = tuple(np.geomspace(0.03, 3000.0, 11))  # rows that a prior counts fo
 STEPS = 30  # of the search for what states contribute
 LEAST, MOST = 0.01, 40  # priors less likely than so much of the likeliest are left out, and all but so many
 NOTHING = 1e-9
-REMEMBERED = 1 << 22  # numbers of all priors and pairs: more are computed anew each time they are asked for
+REMEMBERED, BLOCK = 20_000, 1 << 19  # pairs: of more, beliefs are computed when asked for, so many numbers at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,12 +106,11 @@ class Posterior:
 
     def _blocks(self) -> Iterator[tuple[slice, Believed]]:
         """Yield all priors at once where that is remembered, else a few at a time."""
-        count = len(self.weights)
-        if count * self.size <= REMEMBERED:
+        if self.size <= REMEMBERED:
             yield slice(None), self._remembered
             return
-        few = max(1, REMEMBERED // (8 * self.size))
-        for begin in range(0, count, few):
+        few = max(1, BLOCK // self.size)
+        for begin in range(0, len(self.weights), few):
             priors = slice(begin, begin + few)
             yield priors, self._believed(priors)
 
