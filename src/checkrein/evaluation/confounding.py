@@ -72,6 +72,10 @@ def tilt(outcomes: FloatArray, shares: FloatArray, groups: IntArray, propensitie
     return Tilt(tilted, outcome[last], np.bincount(group, above * outcome, propensities.size) / tail)
 
 
+def _visits(system: FloatArray, initial: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.solve(system.T, initial), np.float64)
+
+
 class ConfoundedTables:
     """A policy over finite states; each member of a mixture is taken at its own worst."""
 
@@ -122,7 +126,8 @@ class _Member:
         self.following = np.where(log.terminals[self.rows], 0, states[log.next_states[self.rows]])
         self.continuation = log.continuation[self.rows]
         self.costs = log.costs(policy)[self.rows]
-        self.initial = np.bincount(refit.start, refit.starts.initial_distribution(log.weights[None])[0], refit.n_states)
+        begun = np.bincount(refit.start, refit.starts.initial_distribution(log.weights[None])[0], refit.n_states)
+        self.initial = np.asarray(begun, np.float64)
         self._outcomes: dict[int, _Outcomes] = {}
         self._values: dict[int, FloatArray] = {}  # of the last worst, to begin with
 
@@ -169,14 +174,15 @@ class _Member:
         """Return values (S,) with V = c + P V, where outcomes have these shares, and visits (S,) by beginnings (S,)."""
         size, state = self.refit.n_states, self.refit.state[outcomes.pair]
         amounts = self.refit.probabilities[outcomes.pair] * shares
-        immediate = np.bincount(state, amounts * outcomes.cost, size) + self.refit.unsupported[:, column]
+        sums = np.bincount(state, amounts * outcomes.cost, size)
+        immediate = np.asarray(sums + self.refit.unsupported[:, column], np.float64)
         flows = amounts * outcomes.continuation
         if size > DENSE_STATES:
             chain = SparseChain(sparse.csr_array((flows, (state, outcomes.next)), shape=(size, size)))
             return chain.solve(immediate), chain.solve_transposed
         moves = np.bincount(state * size + outcomes.next, flows, size**2)
         system = np.eye(size) - moves.reshape(size, size)
-        return np.linalg.solve(system, immediate), partial(np.linalg.solve, system.T)
+        return np.asarray(np.linalg.solve(system, immediate), np.float64), partial(_visits, system)
 
     def _influence(
         self, outcomes: _Outcomes, values: FloatArray, tilted: Tilt, visits: FloatArray, odds: float

@@ -84,14 +84,15 @@ class Posterior:
     weights: FloatArray  # (K,) of the priors
     means: Sequence[FloatArray]  # K times (p,), of the pairs that were seen; several priors share one
     strengths: FloatArray  # (K,)
-    events: FloatArray  # (p,)
+    happened: IntArray  # (j,) those of them with events
+    events: FloatArray  # (j,) how many
     counts: FloatArray  # (p,)
     seen: IntArray  # (p,) which of the pairs they are
     size: int  # S A
     uncertainty: float  # all pairs share the prior's scale, which is known up to this relative variance
     informed: float  # pairs that would have shown the event at its overall rate: what the priors were learned from
 
-    @cached_property
+    @property
     def shift(self) -> FloatArray:
         """(S A,) posterior mean less the share of the pair's own rows, over all priors."""
         return np.asarray(sum(self.weights[priors] @ one.shift for priors, one in self._blocks()))
@@ -119,7 +120,8 @@ class Posterior:
         return self._believed(slice(None))
 
     def _believed(self, priors: slice) -> Believed:
-        n, x, seen, size = self.counts, self.events, self.seen, self.size
+        n, x, seen, size = self.counts, np.zeros_like(self.counts), self.seen, self.size
+        x[self.happened] = self.events
         mean, strength = np.stack(self.means[priors]), self.strengths[priors, None]
         a, b = x + strength * mean, n - x + strength * (1 - mean)
         total, own = a + b, x / n
@@ -153,7 +155,8 @@ def posterior(rows: Rows, happens: BoolArray) -> Posterior:
         weights[kept] / weights[kept].sum(),
         [found[k][1] for k in kept],
         np.array([found[k][2] for k in kept]),
-        x,
+        np.flatnonzero(x),
+        x[x != 0],
         n,
         seen,
         size,

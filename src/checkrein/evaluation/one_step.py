@@ -94,15 +94,29 @@ class TabularNuisances:
         """Value a policy by these tables, corrected by each episode of a problem."""
         log = Episodes.of(problem)
         starts = Starts(problem, log)
-        members = [(weight, _Member(self, member)) for member, weight in members_of(policy) if weight > 0]
-        parts = [(weight, _Corrections(member, log, starts)) for weight, member in members]
-        by_tables = any(part.weighs_by_tables for _, part in parts)
+        found = [self._scored(member, weight, log, starts) for member, weight in members_of(policy) if weight > 0]
+        scores, unsupported, density_ratio, visits, known = zip(*found, strict=True)
         return EpisodeScores(
-            np.asarray(sum(weight * part.scores() for weight, part in parts)),
-            float(sum(weight * member.unsupported for weight, member in members)),
-            float(np.max(sum(weight * member.density_ratio for weight, member in members))),
-            np.asarray(sum(weight * member.visits for weight, member in members)),
-            None if by_tables else np.asarray(sum(weight * part.density_ratio for weight, part in parts)),
+            np.asarray(sum(scores)),
+            float(sum(unsupported)),
+            float(np.max(sum(density_ratio))),
+            np.asarray(sum(visits)),
+            None if known_propensities(problem) is None else np.asarray(sum(known)),
+        )
+
+    def _scored(
+        self, policy: Policy, share: float, log: Episodes, starts: Starts
+    ) -> tuple[FloatArray, float, FloatArray, FloatArray, FloatArray | float]:
+        """Return what one member of a mixture has of the whole: no other is kept meanwhile."""
+        member = _Member(self, policy)
+        part = _Corrections(member, log, starts)
+        known = 0.0 if part.weighs_by_tables else share * part.density_ratio
+        return (
+            share * part.scores(),
+            share * member.unsupported,
+            share * member.density_ratio,
+            share * member.visits,
+            known,
         )
 
     def scores_from(self, problem: Problem, policy: Policy) -> "ScoresFrom":
@@ -257,6 +271,7 @@ class _Corrections:
         gain = (gains.sum(axis=0) - gains) / others[:, None, None]  # (blocks, S, k) of the other blocks
         flow = (flows.sum(axis=0) - flows) / others[:, None]  # (blocks, S)
         flat = gain.transpose(1, 0, 2).reshape(n_states, -1)
+        del gains, gain, pairs
         ahead = self.member.chain.solve(flat)  # (S, blocks k)
         later, ahead = (tables.moves @ ahead).reshape(-1, count, k), ahead.reshape(n_states, count, k)
         occupancy = self.member.chain.solve_transposed(flow.T)  # (S, blocks) beyond those expected

@@ -28,7 +28,7 @@ from checkrein.selection.feature_learning import FeatureFold
 from checkrein.selection.feature_path import outward
 from checkrein.selection.folds import FOLDS, parts_of, require_folds
 from checkrein.selection.judged_episodes import JudgedEpisodes
-from checkrein.selection.judging import Level, Scores, breaks_a_limit, needed_by_behavior, objectives_of
+from checkrein.selection.judging import Level, Scores, ask_all, breaks_a_limit, needed_by_behavior, objectives_of
 from checkrein.selection.learning import Aim, Fold, Learn, TabularLearning
 
 COUNTS = (30.0, 10.0, 5.0)  # occurrences in all folds that an action may need, the strictest first
@@ -144,6 +144,7 @@ def learn_certified(
         few = f"fewer than {EPISODES} {episodes.unit_name}s"
         return CertifiedPolicy((), f"nothing was tried: {few} prove nothing, log more")
     split = parts_of(problem, min(folds, episodes.n_units // 2), seed)
+    ask_all(problem)
     parts = begun(unlearned_folds(problem, split, learn, supports, seed=seed, alpha=level.alpha), tell)
     for part in parts:
         if not part.ready:
