@@ -19,7 +19,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from checkrein import FQE, AtMost, Dataset, Problem, Tabular, TabularPolicy
-from checkrein.evaluation.refits import Refits, draws
+from checkrein.evaluation.draws import draws
+from checkrein.evaluation.refits import Refits
 from checkrein_studies.random_cmdps import random_cmdp
 
 STATES, EPISODES, STEPS = 50, 2000, 50

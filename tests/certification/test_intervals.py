@@ -15,7 +15,7 @@ from checkrein.certification.intervals import (
     standard_errors,
     student,
 )
-from checkrein.evaluation.refits import draws
+from checkrein.evaluation.draws import draws
 
 ZERO, ONE = np.zeros(1), np.ones(1)
 ERROR = 0.05

@@ -5,11 +5,12 @@ import pytest
 
 from checkrein import FQE, Support, Tabular, evaluate
 from checkrein.evaluation.doubly_robust import folds_of
+from checkrein.evaluation.draws import draws
 from checkrein.evaluation.estimate import standard_errors
 from checkrein.evaluation.estimates import BY_NAME
 from checkrein.evaluation.one_step import TabularNuisances
 from checkrein.evaluation.propensities import propensities_of
-from checkrein.evaluation.refits import Refits, draws
+from checkrein.evaluation.refits import Refits
 from checkrein.problem import Episodes
 from problems import problem_of, random_log, random_policy, repeated, rows_of
 

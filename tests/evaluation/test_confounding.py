@@ -4,6 +4,7 @@ from scipy.optimize import linprog
 
 from checkrein import AtLeast, AtMost, Dataset, MixturePolicy, Problem, TabularPolicy
 from checkrein.base.errors import ArgumentError
+from checkrein.evaluation import confounding
 from checkrein.evaluation.confounded_decisions import ConfoundedDecisions, worst_ratio
 from checkrein.evaluation.confounding import ConfoundedTables, tilt
 from checkrein.evaluation.refits import Refits
@@ -53,6 +54,17 @@ def test_robust_values_equal_value_iteration_with_a_linear_program_for_each_pair
         for odds in (1.3, 3.0):
             expected, _ = worst_value(world, policy, discount, odds)
             assert confounded.worst(1, odds).value == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("discount", [0.9, 1.0])
+def test_many_states_are_solved_for_sparsely_with_the_same_result(discount, monkeypatch):
+    rng = np.random.default_rng(1)
+    world, policy = HiddenWorld.draw(rng), TabularPolicy(rng.dirichlet([1, 1], size=3))
+    dense = ConfoundedTables(problem_of(world.log(), discount), policy).worst(1, 2.0)
+    monkeypatch.setattr(confounding, "DENSE_STATES", 0)
+    sparse = ConfoundedTables(problem_of(world.log(), discount), policy).worst(1, 2.0)
+    assert sparse.value == pytest.approx(dense.value, rel=1e-8)
+    assert sparse.influence == pytest.approx(dense.influence, rel=1e-8, abs=1e-8)
 
 
 @pytest.mark.parametrize("discount", [0.9, 1.0])

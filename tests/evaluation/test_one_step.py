@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from checkrein import FQE, FQI, AtMost, Problem, Support, Tabular, TabularMDP, TabularPolicy
+from checkrein.base import chain
 from checkrein.base.errors import ArgumentError
 from checkrein.evaluation import one_step
 from checkrein.evaluation.one_step import TabularNuisances
@@ -151,7 +152,15 @@ def test_tables_need_finite_states():
         TabularNuisances.of(problem_of(features), Support(1))
 
 
-def test_more_states_than_fit_in_a_matrix_are_refused_by_number(monkeypatch):
-    monkeypatch.setattr(one_step, "LARGEST", 5)
-    with pytest.raises(ArgumentError, match="solve for all 6 states at once, which is too many"):
-        TabularNuisances.of(problem_of(random_log(0)), Support())
+@pytest.mark.parametrize("discount", [0.9, 1.0])
+def test_many_states_are_solved_for_sparsely_with_the_same_scores(discount, monkeypatch):
+    mdp = random_mdp(2, n_states=400, n_actions=3, successors=4, ending=0.1, discount=discount)
+    uniform = TabularPolicy.uniform(400, 3)
+    log = mdp.simulate(uniform, episodes=900, max_steps=30, rng=np.random.default_rng(0))
+    problem = Problem(log, objective="c", constraints=[AtMost("g0", 1.0)], discount=discount)
+    policy, rule = random_policy(3, log), Support(2)
+    dense = TabularNuisances.of(problem, rule).score(problem, policy)
+    monkeypatch.setattr(chain, "DENSE_STATES", 0)
+    sparse = TabularNuisances.of(problem, rule).score(problem, policy)
+    assert sparse.scores == pytest.approx(dense.scores, rel=1e-8, abs=1e-8)
+    assert sparse.visits == pytest.approx(dense.visits, rel=1e-8, abs=1e-10)

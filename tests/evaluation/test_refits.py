@@ -7,12 +7,14 @@ from checkrein import FQE, AtLeast, AtMost, Dataset, MixturePolicy, Problem, Sup
 from checkrein.base.errors import ArgumentError, EndlessPolicyError
 from checkrein.certification.intervals import standard_errors
 from checkrein.evaluation import refits as refits_module
-from checkrein.evaluation.refits import FAINT, Refits, draws
+from checkrein.evaluation import tabular_refits
+from checkrein.evaluation.draws import draws
+from checkrein.evaluation.refits import FAINT, Refits
 from checkrein.functions import Linear
 from checkrein.functions.features import OneHot
 from checkrein.problem import Episodes
 from evaluation.references import log_of, policy_near_uniform, world
-from problems import rows_of
+from problems import random_mdp, rows_of
 
 DISCOUNT = 0.9
 CLASSES = [Tabular(), Linear(OneHot(5), ridge=0.7)]
@@ -49,6 +51,11 @@ def awkward_log(seed=0):
             next_observed=dataset.steps < 4,
         )
     )
+
+
+def many_states():
+    mdp = random_mdp(1, n_states=400, n_actions=2, successors=4, ending=0.1, discount=DISCOUNT)
+    return mdp.simulate(TabularPolicy.uniform(400, 2), episodes=800, max_steps=30, rng=rng(0))
 
 
 def elsewhere(dataset):
@@ -254,3 +261,17 @@ def test_at_discount_1_a_policy_that_never_ends_has_no_value(seed):
     ends = TabularPolicy(np.tile([0.9, 0.1], (7, 1)))
     values, _ = Refits.of(problem, ends, Tabular()).point()
     assert values == pytest.approx(fqe(problem, ends, Tabular()))
+
+
+@pytest.mark.parametrize("log", [LOGS["awkward"], LOGS["given starts"], LOGS["cut off"], many_states])
+def test_refits_of_many_states_are_solved_sparsely_with_the_same_values(log, monkeypatch):
+    dataset = log()
+    problem, policy = problem_of(dataset), TabularPolicy.uniform(dataset.n_states, dataset.n_actions)
+    drawn = draws(len(Episodes.of(problem)), 3, rng(0))
+    dense = Refits.of(problem, policy, Tabular())
+    monkeypatch.setattr(tabular_refits, "DENSE_STATES", 0)
+    sparse = Refits.of(problem, policy, Tabular())
+    for mine, theirs in zip((*sparse(drawn), *sparse.point()), (*dense(drawn), *dense.point()), strict=True):
+        assert mine == pytest.approx(theirs, rel=1e-8, abs=1e-8)
+    for mine, theirs in zip(sparse.occupancy(), dense.occupancy(), strict=True):
+        assert mine == pytest.approx(theirs, rel=1e-8, abs=1e-10)

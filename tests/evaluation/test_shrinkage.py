@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from checkrein import AtLeast, AtMost, Dataset, Problem
+from checkrein.evaluation import event_rates
 from checkrein.evaluation.event_rates import Rows, posterior
 from checkrein.evaluation.shrinkage import Shrinkage, leading
 
@@ -138,8 +139,22 @@ def test_weights_count_like_repeated_rows():
     times = rows.weights.astype(int)
     repeated = Rows(np.repeat(rows.pair, times), np.full(14, -1), np.ones(14), 2, 1)
     ours, theirs = posterior(rows, happens), posterior(repeated, np.repeat(happens, times))
-    for one, other in zip(ours, theirs, strict=True):
+    np.testing.assert_allclose(ours.shift, theirs.shift)
+    for one, other in zip(ours.visited(np.array([2.0, 0.5])), theirs.visited(np.array([2.0, 0.5])), strict=True):
         np.testing.assert_allclose(one, other)
+
+
+def test_of_many_pairs_beliefs_are_computed_anew_and_are_the_same(monkeypatch):
+    log = one_step(np.full((20, 2), 0.05), np.full((20, 2), 80), 0)
+    visits = np.random.default_rng(0).uniform(size=40)
+    whole = Shrinkage.of(problem_of(log))
+    assert max(len(level.rates.weights) for levels in whole.levels for level in levels) > 4
+    monkeypatch.setattr(event_rates, "REMEMBERED", 39)
+    monkeypatch.setattr(event_rates, "BLOCK", 100)
+    parts = Shrinkage.of(problem_of(log))
+    np.testing.assert_allclose(parts.shift, whole.shift, rtol=1e-12)
+    for one, other in zip(parts.missed(visits), whole.missed(visits), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
 def test_copies_in_one_cluster_count_once():

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from checkrein import FQE, LSTDQ, AtMost, Dataset, Linear, Polynomial, Problem, Support, Trees
-from checkrein.evaluation.refits import Refits, draws
+from checkrein.evaluation.draws import draws
+from checkrein.evaluation.refits import Refits
 from problems import problem_of, random_log
 
 STEPS = 4

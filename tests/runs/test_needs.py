@@ -1,16 +1,17 @@
 """A run that does not fit into memory is refused before it begins, with what to do instead."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import polars as pl
 import pytest
 
-from checkrein import AtMost, Dataset, Problem, learn_certified, read_logs
+from checkrein import read_logs
 from checkrein.base import memory
-from checkrein.base.errors import ArgumentError, ResourceError
-from checkrein.base.memory import available, in_words, memory_of, require_memory
+from checkrein.base.errors import ResourceError
+from checkrein.base.memory import available, give_back_freed, in_words, memory_of, require_memory
 from checkrein.runs.needs import memory_needed
 from checkrein.runs.prepare import prepare
-from checkrein.selection import fixed_sequence
 from cli.commands import checkrein_command
 
 PROBLEM = """\
@@ -79,6 +80,15 @@ def test_what_is_free_is_found_and_is_infinite_where_the_system_does_not_say(mon
     assert available() > 1e9
 
 
+def test_what_the_c_library_does_not_know_is_left_alone(monkeypatch):
+    asked = []
+    monkeypatch.setattr(memory.ctypes, "CDLL", lambda _: SimpleNamespace(mallopt=lambda *given: asked.append(given)))
+    give_back_freed()
+    assert asked == [(-3, 1 << 20)]
+    monkeypatch.setattr(memory.ctypes, "CDLL", lambda _: SimpleNamespace())
+    give_back_freed()
+
+
 def test_needs_grow_with_all_that_takes_memory(tmp_path):
     small = memory_needed(prepare(written(tmp_path)))
     for larger in ({"rows": 800}, {"states": 8}, {"actions": 4}):
@@ -93,21 +103,6 @@ def test_a_log_that_does_not_fit_is_refused_before_it_is_read(tmp_path, monkeypa
     monkeypatch.setattr(memory, "available", lambda: 1e5)
     with pytest.raises(ResourceError, match=r"reading 400 rows of 4 columns needs .*read_compressed"):
         read_logs(tmp_path / "log.parquet", episode="e", state="s", action="a", costs="c")
-
-
-def test_too_many_states_are_refused_before_they_are_learned_from(monkeypatch):
-    n = 20_000
-    rows = {"episodes": np.arange(n) // 4, "terminals": np.arange(n) % 4 == 3}
-    log = Dataset.from_arrays(
-        states=np.arange(n) % 9000,
-        actions=np.arange(n) % 2,
-        next_states=(np.arange(n) + 1) % 9000,
-        costs={"c": np.arange(n) % 5},
-        **rows,
-    )
-    monkeypatch.setattr(fixed_sequence, "Fold", lambda *_: pytest.fail("learning began"))
-    with pytest.raises(ArgumentError, match="one-step values solve for all 9,000 states at once"):
-        learn_certified(Problem(log, objective="c", constraints=[AtMost("c", 1.0, name="d")], discount=0.9))
 
 
 def test_memory_that_runs_out_all_the_same_is_one_message(tmp_path, monkeypatch):

@@ -19,19 +19,20 @@ from checkrein.certification.intervals import (
     Interval,
     bernstein,
     betting,
-    bootstrap_t,
+    bootstraps_t,
     require_inside,
     student,
     studentised,
 )
 from checkrein.certification.one_step import OneStepBound
 from checkrein.evaluation.doubly_robust import contributions
+from checkrein.evaluation.draws import draws_in_blocks
 from checkrein.evaluation.estimate import standard_errors
 from checkrein.evaluation.fqe import nuisance
 from checkrein.evaluation.importance import expected_costs, importance_weights
 from checkrein.evaluation.known_weights import known_propensities
 from checkrein.evaluation.propensities import Propensities, propensities_of
-from checkrein.evaluation.refits import Refits, draws
+from checkrein.evaluation.refits import Refits
 from checkrein.functions import Linear, Tabular, default_functions
 from checkrein.policies import Support
 from checkrein.problem import Episodes, Problem
@@ -132,8 +133,9 @@ class BootstrapFQE:
         influence, weights = refits.episodes.unit_means(influence), refits.episodes.unit_weights
         errors = standard_errors(influence, weights)
         count = 0 if self.kind == "t" else _enough(self.replicates, alpha / problem.n_constraints, self.most)
-        sizes = [min(BLOCK, count - begin) for begin in range(0, count, BLOCK)] or [0]
-        blocks = [refits(draws(len(influence), size, rng)) for size in sizes]
+        sizes = [min(BLOCK, count - begin) for begin in range(0, count, BLOCK)]
+        blocks = [refits(drawn) for size in sizes for drawn in draws_in_blocks(len(influence), size, rng)]
+        blocks = blocks or [refits(np.empty((0, len(influence))))]
         found, replicate_errors = (np.concatenate(columns)[:, 1:] for columns in zip(*blocks, strict=True))
         return Replicates(values, errors, influence, weights, found, replicate_errors)
 
@@ -231,10 +233,10 @@ class EpisodeScoreBound:
         if self.bound == "t":
             values = weights @ scores / weights.sum()
             return student(values, standard_errors(scores - values, weights), weights, alpha / m)
-        drawn = draws(len(scores), _enough(self.replicates, alpha / m), rng)
-        plain = bootstrap_t(scores, weights, drawn, alpha)
+        drawn = draws_in_blocks(len(scores), _enough(self.replicates, alpha / m), rng)
         whole = importance_weights(problem, policy, self._propensities(problem))[episodes.last]
-        known = bootstrap_t(_calibrated(scores, episodes.unit_means(whole), weights), weights, drawn, alpha)
+        calibrated = _calibrated(scores, episodes.unit_means(whole), weights)
+        plain, known = bootstraps_t([scores, calibrated], weights, drawn, alpha)
         return plain._replace(lower=np.minimum(plain.lower, known.lower), upper=np.maximum(plain.upper, known.upper))
 
     def estimate(self, problem: Problem, policy: Policy, *, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:

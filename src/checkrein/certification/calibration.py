@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from checkrein.base.arrays import BoolArray, FloatArray
+from checkrein.base.arrays import BoolArray, FloatArray, IntArray
 from checkrein.certification.given import Quadratics, Tables, known_of
 from checkrein.certification.moments import CLEAR, STILL, Compared, Tested, measured, orthogonal, parts_of
 from checkrein.certification.past import before_of, frequent_actions, own_instruments, standardised
@@ -12,6 +12,7 @@ from checkrein.evaluation.propensities import Propensities
 from checkrein.problem import Episodes
 
 FOLDS = 2
+AT_ONCE = 1 << 22  # numbers of rows and actions
 PRIOR = 10.0  # rows without a difference that join those of a state
 GAP = 0.05  # between a probability and how often it came true: from here on, weights are wrong
 
@@ -63,27 +64,57 @@ def _logged(episodes: Episodes, known: Tables, propensities: Propensities) -> Te
     in which other episodes differ, which finds whatever they have in common.
     """
     stated, weights = propensities.values[episodes.rows], episodes.weights[episodes.episode]
-    taken = (episodes.actions[:, None] == np.arange(episodes.n_actions)).astype(np.float64)
-    inverse = taken / stated[:, None]
     part, counted = parts_of(episodes, FOLDS), weights > 0
     frequent = frequent_actions(episodes)
-    rows, variances = np.zeros((2, len(taken), len(frequent) + 1))
+    kinds, kind = _kinds(known.place, episodes.actions, stated)
+    rows, variances = np.zeros((2, len(stated), len(frequent) + 1))
     for fold in range(FOLDS):
-        others = counted & (part != fold)
+        others, mine = counted & (part != fold), part == fold
         if not others.any():
             break
-        (shares, told), (sums, _) = known.mean(others, taken), known.mean(others, inverse)
-        visits = known.total(others)
-        expected = np.divide(shares, sums, out=np.zeros_like(shares), where=sums > 0)
-        difference = np.where(told[:, None], expected * (inverse - 1), 0.0)
-        direction = (shares - expected) * (visits / (visits + PRIOR))[:, None]
-        found = np.column_stack([difference[:, frequent], (difference * direction).sum(axis=1)])
-        rows = np.where((part == fold)[:, None], found, rows)
-        whole = (expected * direction**2).sum(axis=1) - (expected * direction).sum(axis=1) ** 2
-        spread = np.column_stack([(expected * (1 - expected))[:, frequent], whole]) * told[:, None]
-        variances = np.where((part == fold)[:, None], spread, variances)
+        shares, visits = known.by_action(others, np.ones_like(stated))
+        sums, _ = known.by_action(others, 1 / stated)
+        found, spread = _differences(kinds, shares, sums, visits, frequent)
+        rows[mine], variances[mine] = found[kind[mine]], spread[kind[mine]]
     # (where a rare action was not taken at all, what was observed does not vary)
     return measured(episodes.by_unit(episodes.sums(weights[:, None] * rows)), weights**2 @ variances)
+
+
+class _Kinds(NamedTuple):
+    """Rows that differ in their place, their action or its propensity: all others are like one of them."""
+
+    place: IntArray  # (d,)
+    actions: IntArray  # (d,)
+    stated: FloatArray  # (d,)
+
+
+def _kinds(place: IntArray, actions: IntArray, stated: FloatArray) -> tuple[_Kinds, IntArray]:
+    """Return what rows (n,) differ in, and the kind (n,) of each."""
+    values, value = np.unique(stated, return_inverse=True)
+    cell = (place * (int(actions.max()) + 1) + actions) * values.size + value
+    _, first, kind = np.unique(cell, return_index=True, return_inverse=True)
+    return _Kinds(place[first], actions[first], stated[first]), kind
+
+
+def _differences(
+    kinds: _Kinds, shares: FloatArray, sums: FloatArray, visits: FloatArray, frequent: list[int]
+) -> tuple[FloatArray, FloatArray]:
+    """Return what rows of each kind say (d, f + 1) of frequent actions and of all, and its variances (d, f + 1)."""
+    n_actions = shares.shape[1]
+    found, spread = np.zeros((2, kinds.place.size, len(frequent) + 1))
+    some = max(1, AT_ONCE // n_actions)
+    for begin in range(0, kinds.place.size, some):
+        here = slice(begin, begin + some)
+        place, visited = kinds.place[here], visits[kinds.place[here]]
+        inverse = (kinds.actions[here, None] == np.arange(n_actions)) / kinds.stated[here, None]
+        share, total, told = shares[place], sums[place], visited > 0
+        expected = np.divide(share, total, out=np.zeros_like(share), where=total > 0)
+        difference = np.where(told[:, None], expected * (inverse - 1), 0.0)
+        direction = (share - expected) * (visited / (visited + PRIOR))[:, None]
+        found[here] = np.column_stack([difference[:, frequent], (difference * direction).sum(axis=1)])
+        whole = (expected * direction**2).sum(axis=1) - (expected * direction).sum(axis=1) ** 2
+        spread[here] = np.column_stack([(expected * (1 - expected))[:, frequent], whole]) * told[:, None]
+    return found, spread
 
 
 def _of_model(episodes: Episodes, known: Quadratics, probabilities: FloatArray) -> Calibration | None:

@@ -94,10 +94,28 @@ class Tables:
         table = np.sqrt((total[:, None] * squares + PRIOR * overall) / (total[:, None] + PRIOR))
         return np.where(table > 0, table, 1.0)[place]
 
+    @property
+    def place(self) -> IntArray:
+        """(n,) the number of what is known in each row."""
+        return self._place[0]
+
     def total(self, rows: BoolArray) -> FloatArray:
         """(n,) the weight of the rows chosen in each row's place."""
         place, size = self._place
         return np.asarray(np.bincount(place[rows], self._weights[rows], size)[place], dtype=np.float64)
+
+    def by_action(self, rows: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(p, A) and (p,) of each place, the means of values (n,) where an action was taken and 0 elsewhere; weights.
+
+        No table of all rows and actions is needed.
+        """
+        place, size = self._place
+        chosen, n_actions = np.flatnonzero(rows), self.episodes.n_actions
+        at, weights, actions = place[chosen], self._weights[chosen], self.episodes.actions[chosen]
+        total = np.asarray(np.bincount(at, weights, size), np.float64)
+        sums = np.bincount(at * n_actions + actions, weights * values[chosen], size * n_actions)
+        sums = sums.reshape(size, n_actions)
+        return np.divide(sums, total[:, None], out=np.zeros_like(sums), where=total[:, None] > 0), total
 
     @cached_property
     def with_past(self) -> tuple[IntArray, IntArray]:

@@ -6,12 +6,13 @@ Asymptotic: Student's t, and the studentised bootstrap, which allows for skewnes
 (Maurer & Pontil 2009) and betting (Waudby-Smith & Ramdas 2024); these take a declared range, never the sample's own.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import scipy  # its parts are loaded when first used
 
-from checkrein.base.arrays import FloatArray
+from checkrein.base.arrays import FloatArray, IntArray
 from checkrein.base.errors import ArgumentError
 from checkrein.evaluation.estimate import standard_errors
 
@@ -83,7 +84,33 @@ def studentised(
 
 def bootstrap_t(scores: FloatArray, weights: FloatArray, drawn: FloatArray, alpha: float) -> Interval:
     """Bound the weighted means of (u, k) by the studentised bootstrap, units drawn (B, u) times."""
-    values = weights @ scores / weights.sum()
+    return bootstraps_t([scores], weights, [drawn], alpha)[0]
+
+
+def bootstraps_t(
+    several: Sequence[FloatArray],
+    weights: FloatArray,
+    blocks: Iterable[FloatArray],
+    alpha: float,
+    *,
+    drawn: IntArray | None = None,
+) -> list[Interval]:
+    """Bound the means of several (u, k), each for itself, by the same draws (b, g), of which there may be many blocks.
+
+    drawn: (g,) the units that stand for all that are like them; None: each for itself
+    """
+    chosen = slice(None) if drawn is None else drawn
+    parts = [[_resampled(scores[chosen], weights[chosen], block) for scores in several] for block in blocks]
+    found = []
+    for scores, mine in zip(several, zip(*parts, strict=True), strict=True):
+        replicates, errors = (np.concatenate(columns) for columns in zip(*mine, strict=True))
+        values = weights @ scores / weights.sum()
+        found.append(studentised(values, standard_errors(scores - values, weights), replicates, errors, alpha))
+    return found
+
+
+def _resampled(scores: FloatArray, weights: FloatArray, drawn: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the weighted means (B, k) of (u, k), units drawn (B, u) times, and their standard errors (B, k)."""
     counted = drawn * weights
     total = counted.sum(axis=1, keepdims=True)
     replicates = counted @ scores / total
@@ -91,8 +118,7 @@ def bootstrap_t(scores: FloatArray, weights: FloatArray, drawn: FloatArray, alph
     squares = (
         squared @ scores**2 - 2 * replicates * (squared @ scores) + replicates**2 * squared.sum(axis=1, keepdims=True)
     )
-    replicate_errors = np.sqrt(np.maximum(squares, 0)) / total
-    return studentised(values, standard_errors(scores - values, weights), replicates, replicate_errors, alpha)
+    return replicates, np.sqrt(np.maximum(squares, 0)) / total
 
 
 def _farthest(distances: FloatArray, level: float) -> FloatArray:

@@ -1,6 +1,6 @@
 """Moments that are zero where an assumption holds: how far the strongest lies from zero, counted over units."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ CLEAR = 1e-4  # one below forbids a pass
 LEAST = 15.0  # effective units: what rests on fewer is not tested
 PARTS = 4
 STILL = 1e-12  # relative size of rounding: less is no variation
+AT_ONCE = 1 << 24  # numbers: of more, columns are held against their means in turns
 
 
 class Compared(NamedTuple):
@@ -88,29 +89,46 @@ def orthogonal(episodes: Episodes, used: BoolArray, given: Known, build: Build) 
     build: makes what is compared from the rows (n,) that it may learn from
     """
     part = parts_of(episodes, PARTS)
-    weights, sums = episodes.weights[episodes.episode], np.zeros((len(episodes), 0))
+    sums = np.zeros((len(episodes), 0))
     for one in range(PARTS):
-        judged, first, second, other = (used & (part == (one + i) % PARTS) for i in range(PARTS))
-        if not (judged.any() and first.any() and second.any() and other.any()):
+        roles = [used & (part == (one + i) % PARTS) for i in range(PARTS)]
+        if not all(rows.any() for rows in roles):
             return np.zeros((episodes.n_units, 0))
-        outcomes, own, shared = build(other)
-        k, i = outcomes.shape[1], shared.shape[1]
-        expected, known = given.mean(first, outcomes)
-        instruments = np.hstack([*own, shared])
-        usual, also_known = given.mean(second, instruments)
-        rows = np.flatnonzero(judged & known & also_known)
+        places, found = _judged(episodes, roles, given, build)
         if sums.shape[1] == 0:
-            sums = np.zeros((len(episodes), (len(own) + i) * k))
-        if rows.size == 0:
-            continue
-        left = weights[rows, None] * (outcomes[rows] - expected[rows])
-        right = instruments[rows] - usual[rows]
-        mine, theirs = right[:, : len(own) * k].reshape(rows.size, -1, k), right[:, len(own) * k :]
-        products = np.concatenate([mine * left[:, None, :], theirs[:, :, None] * left[:, None, :]], axis=1)
-        episode = episodes.episode[rows]
-        begins = np.flatnonzero(np.diff(episode, prepend=-1))
-        sums[episode[begins]] = np.add.reduceat(products.reshape(rows.size, -1), begins, axis=0)
+            sums = np.zeros((len(episodes), found.shape[1]))
+        sums[places] = found
     return episodes.by_unit(sums)
+
+
+def _judged(episodes: Episodes, roles: Sequence[BoolArray], given: Known, build: Build) -> tuple[IntArray, FloatArray]:
+    """Return some episodes (e,) and their sums (e, j k + i k) over the rows of one part, by the three others."""
+    judged, first, second, other = roles
+    outcomes, own, shared = build(other)
+    k = outcomes.shape[1]
+    expected, known = given.mean(first, outcomes)
+    rows, also_known = np.flatnonzero(judged & known), np.ones_like(known)
+    left = episodes.weights[episodes.episode[rows], None] * (outcomes[rows] - expected[rows])
+    del outcomes, expected
+    right = []
+    for columns in _together([*own, shared]):
+        usual, also_known = given.mean(second, columns)
+        right.append(columns[rows] - usual[rows])
+    kept = also_known[rows]
+    rows, left, apart = rows[kept], left[kept], np.hstack(right)[kept]
+    mine, theirs = apart[:, : len(own) * k].reshape(rows.size, len(own), k), apart[:, len(own) * k :]
+    products = np.concatenate([mine * left[:, None, :], theirs[:, :, None] * left[:, None, :]], axis=1)
+    products = products.reshape(rows.size, (len(own) + shared.shape[1]) * k)
+    if rows.size == 0:
+        return rows, products
+    episode = episodes.episode[rows]
+    begins = np.flatnonzero(np.diff(episode, prepend=-1))
+    return episode[begins], np.add.reduceat(products, begins, axis=0)
+
+
+def _together(columns: list[FloatArray]) -> list[FloatArray]:
+    """Return all columns as one array, but where that would be a very large one."""
+    return [np.hstack(columns)] if sum(one.size for one in columns) <= AT_ONCE else columns
 
 
 def parts_of(episodes: Episodes, count: int) -> IntArray:

@@ -8,11 +8,11 @@ from pydantic import BaseModel, ConfigDict
 
 from checkrein.base.arrays import FloatArray
 from checkrein.certification.bounds import Method
-from checkrein.certification.intervals import Interval, bootstrap_t
+from checkrein.certification.intervals import Interval, bootstraps_t
 from checkrein.certification.rare import allow_for_missed, visits_of
 from checkrein.evaluation.behavior_value import behavior_value, logged_to_the_end
+from checkrein.evaluation.draws import draws_of_alike
 from checkrein.evaluation.fqe import nuisance
-from checkrein.evaluation.refits import draws
 from checkrein.evaluation.shrinkage import Missed, Shrinkage
 from checkrein.policies import behavior_policy
 from checkrein.problem import Episodes, Problem
@@ -86,7 +86,9 @@ def judge_objectives(
     widen: times as large as units alone say standard errors are, where policies were learned from the units
     """
     gains = np.where(np.abs(gains) <= STILL * np.abs(estimates), 0.0, gains)
-    interval = bootstrap_t(gains, weights, draws(len(gains), REPLICATES, rng), alpha).widened(widen)
+    drawn, blocks = draws_of_alike(np.column_stack([gains, weights]), REPLICATES, rng)
+    (interval,) = bootstraps_t([gains], weights, blocks, alpha, drawn=drawn)
+    interval = interval.widened(widen)
     found, outcome = [], outcomes_of(problem)[0]
     for i, estimate in enumerate(estimates):
         one = Interval(*(column[i : i + 1] for column in interval))

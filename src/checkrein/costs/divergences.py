@@ -83,8 +83,11 @@ class KLDivergence(_Referring):
 
     def require_overlap(self, dataset: Dataset) -> None:
         """Raise where the reference never takes any action that was logged in a state."""
-        taken = self.of_reference(dataset.states)[np.arange(len(dataset)), dataset.actions] > 0
         n_states = dataset.n_states or 1
+        if dataset.n_states is not None:
+            taken = self.of_reference(np.arange(n_states))[dataset.states, dataset.actions] > 0
+        else:
+            taken = self.of_reference(dataset.states)[np.arange(len(dataset)), dataset.actions] > 0
         states = dataset.states if dataset.n_states is not None else np.zeros(len(dataset), dtype=np.int64)
         left = np.bincount(states, minlength=n_states) > 0
         lacking = np.flatnonzero(left & (np.bincount(states, taken, n_states) == 0))

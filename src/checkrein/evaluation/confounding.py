@@ -8,11 +8,15 @@ and the lower end for the rest (Dorn & Guo 2022). Applied to a cost and the wors
 Bellman equation (Kallus & Zhou 2020; Bruns-Smith & Zhou 2023): the factor is drawn anew at each step.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from scipy import sparse
 
 from checkrein.base.arrays import FloatArray, IntArray
+from checkrein.base.chain import DENSE_STATES, SparseChain
 from checkrein.base.errors import DivergenceError
 from checkrein.evaluation.tabular_refits import TabularRefit
 from checkrein.policies import Support, members_of
@@ -68,6 +72,10 @@ def tilt(outcomes: FloatArray, shares: FloatArray, groups: IntArray, propensitie
     return Tilt(tilted, outcome[last], np.bincount(group, above * outcome, propensities.size) / tail)
 
 
+def _visits(system: FloatArray, initial: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.solve(system.T, initial), np.float64)
+
+
 class ConfoundedTables:
     """A policy over finite states; each member of a mixture is taken at its own worst."""
 
@@ -118,7 +126,8 @@ class _Member:
         self.following = np.where(log.terminals[self.rows], 0, states[log.next_states[self.rows]])
         self.continuation = log.continuation[self.rows]
         self.costs = log.costs(policy)[self.rows]
-        self.initial = np.bincount(refit.start, refit.starts.initial_distribution(log.weights[None])[0], refit.n_states)
+        begun = np.bincount(refit.start, refit.starts.initial_distribution(log.weights[None])[0], refit.n_states)
+        self.initial = np.asarray(begun, np.float64)
         self._outcomes: dict[int, _Outcomes] = {}
         self._values: dict[int, FloatArray] = {}  # of the last worst, to begin with
 
@@ -131,13 +140,13 @@ class _Member:
         for _ in range(SWEEPS):
             ahead = outcomes.cost + outcomes.continuation * values[outcomes.next]
             tilted = tilt(ahead, outcomes.share, outcomes.pair, self.propensities, odds)
-            before, (values, system) = values, self._solve(outcomes, tilted.shares, column)
+            before, (values, occupancy_from) = values, self._solve(outcomes, tilted.shares, column)
             if np.abs(values - before).max(initial=0) <= SETTLED * (1 + np.abs(values).max(initial=0)):
                 break
         else:
             raise DivergenceError(f"the worst value did not settle in {SWEEPS} sweeps")
         self._values[column] = values
-        occupancy = np.linalg.solve(system.T, self.initial)
+        occupancy = occupancy_from(self.initial)
         value, visits = float(self.initial @ values), occupancy[self.refit.state] * self.refit.probabilities
         influence = self._influence(outcomes, values, tilted, visits, odds)
         influence += self._starts(values, value)
@@ -159,14 +168,21 @@ class _Member:
             of_row, pair, share, self.costs[first, column], self.following[first], self.continuation[first]
         )
 
-    def _solve(self, outcomes: _Outcomes, shares: FloatArray, column: int) -> tuple[FloatArray, FloatArray]:
-        """Return values (S,) and the matrix (S, S) of V = c + P V, where outcomes have these shares."""
+    def _solve(
+        self, outcomes: _Outcomes, shares: FloatArray, column: int
+    ) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
+        """Return values (S,) with V = c + P V, where outcomes have these shares, and visits (S,) by beginnings (S,)."""
         size, state = self.refit.n_states, self.refit.state[outcomes.pair]
         amounts = self.refit.probabilities[outcomes.pair] * shares
-        moves = np.bincount(state * size + outcomes.next, amounts * outcomes.continuation, size**2)
+        sums = np.bincount(state, amounts * outcomes.cost, size)
+        immediate = np.asarray(sums + self.refit.unsupported[:, column], np.float64)
+        flows = amounts * outcomes.continuation
+        if size > DENSE_STATES:
+            chain = SparseChain(sparse.csr_array((flows, (state, outcomes.next)), shape=(size, size)))
+            return chain.solve(immediate), chain.solve_transposed
+        moves = np.bincount(state * size + outcomes.next, flows, size**2)
         system = np.eye(size) - moves.reshape(size, size)
-        immediate = np.bincount(state, amounts * outcomes.cost, size) + self.refit.unsupported[:, column]
-        return np.asarray(np.linalg.solve(system, immediate), np.float64), system
+        return np.asarray(np.linalg.solve(system, immediate), np.float64), partial(_visits, system)
 
     def _influence(
         self, outcomes: _Outcomes, values: FloatArray, tilted: Tilt, visits: FloatArray, odds: float

@@ -7,7 +7,9 @@ danger avoids it), or of the states that it leads to (danger lies in places). No
 believed: all are kept, each by the beta-binomial likelihood of the log.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -22,9 +24,11 @@ STRENGTHS = tuple(np.geomspace(0.03, 3000.0, 11))  # rows that a prior counts fo
 STEPS = 30  # of the search for what states contribute
 LEAST, MOST = 0.01, 40  # priors less likely than so much of the likeliest are left out, and all but so many
 NOTHING = 1e-9
+REMEMBERED, BLOCK = 20_000, 1 << 19  # pairs: of more, beliefs are computed when asked for, so many numbers at once
 
 
-class Rows(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Rows:
     """The rows that say what follows."""
 
     pair: IntArray  # (n,)
@@ -33,6 +37,21 @@ class Rows(NamedTuple):
     n_states: int
     n_actions: int
 
+    @cached_property
+    def counts(self) -> FloatArray:
+        """(S A,) how many each pair has."""
+        return np.asarray(np.bincount(self.pair, self.weights, self.n_states * self.n_actions), np.float64)
+
+    @cached_property
+    def seen(self) -> IntArray:
+        """(p,) the pairs that have any."""
+        return np.flatnonzero(self.counts > 0)
+
+    @cached_property
+    def counts_seen(self) -> FloatArray:
+        """(p,) how many these have."""
+        return np.asarray(self.counts[self.seen])
+
     def means(self, group: IntArray, columns: FloatArray) -> FloatArray:
         """(n, k) of each row, the mean of columns (n, k) over the rows of its group (n,)."""
         total = np.bincount(group, self.weights)
@@ -40,25 +59,87 @@ class Rows(NamedTuple):
         return np.asarray((sums / np.where(total > 0, total, 1.0)[:, None])[group])
 
 
-class Posterior(NamedTuple):
-    """What is believed of each pair's rate, by each of K priors."""
+class Believed(NamedTuple):
+    """What some of K priors make of each pair's rate."""
 
-    weights: FloatArray  # (K,) of the priors
     shift: FloatArray  # (K, S A) posterior mean less the share of the pair's own rows
     variance: FloatArray  # (K, S A) posterior variance beyond that of the rows' own share
     third: FloatArray  # (K, S A) third central moment of the posterior
-    prior: FloatArray  # (K, S A) what of the posterior mean is the prior's ...
-    uncertainty: float  # ... whose scale all pairs share, and is known up to this relative variance
+    prior: FloatArray  # (K, S A) what of the posterior mean is the prior's
+
+
+class Visited(NamedTuple):
+    """The same, summed over the pairs that a policy comes to: the shift, its moments, and what is the prior's."""
+
+    shift: FloatArray  # (K,)
+    variance: FloatArray  # (K,)
+    third: FloatArray  # (K,)
+    prior: FloatArray  # (K,)
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """What is believed of each pair's rate, by each of K priors; of many pairs it is computed when asked for."""
+
+    weights: FloatArray  # (K,) of the priors
+    means: Sequence[FloatArray]  # K times (p,), of the pairs that were seen; several priors share one
+    strengths: FloatArray  # (K,)
+    happened: IntArray  # (j,) those of them with events
+    events: FloatArray  # (j,) how many
+    counts: FloatArray  # (p,)
+    seen: IntArray  # (p,) which of the pairs they are
+    size: int  # S A
+    uncertainty: float  # all pairs share the prior's scale, which is known up to this relative variance
     informed: float  # pairs that would have shown the event at its overall rate: what the priors were learned from
+
+    @property
+    def shift(self) -> FloatArray:
+        """(S A,) posterior mean less the share of the pair's own rows, over all priors."""
+        return np.asarray(sum(self.weights[priors] @ one.shift for priors, one in self._blocks()))
+
+    def visited(self, visits: FloatArray) -> Visited:
+        """Sum over pairs that a policy comes to so often (S A,)."""
+        found = [
+            (one.shift @ visits, one.variance @ visits**2, one.third @ visits**3, one.prior @ visits)
+            for _, one in self._blocks()
+        ]
+        return Visited(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+
+    def _blocks(self) -> Iterator[tuple[slice, Believed]]:
+        """Yield all priors at once where that is remembered, else a few at a time."""
+        if self.size <= REMEMBERED:
+            yield slice(None), self._remembered
+            return
+        few = max(1, BLOCK // self.size)
+        for begin in range(0, len(self.weights), few):
+            priors = slice(begin, begin + few)
+            yield priors, self._believed(priors)
+
+    @cached_property
+    def _remembered(self) -> Believed:
+        return self._believed(slice(None))
+
+    def _believed(self, priors: slice) -> Believed:
+        n, x, seen, size = self.counts, np.zeros_like(self.counts), self.seen, self.size
+        x[self.happened] = self.events
+        mean, strength = np.stack(self.means[priors]), self.strengths[priors, None]
+        a, b = x + strength * mean, n - x + strength * (1 - mean)
+        total, own = a + b, x / n
+        variance = a * b / (total**2 * (total + 1))
+        third = 2 * (b - a) * variance / (total * (total + 2))  # of a beta distribution
+        return Believed(
+            _everywhere(a / total - own, seen, size),
+            _everywhere(np.maximum(variance - own * (1 - own) / n, 0.0), seen, size),
+            _everywhere(third, seen, size),
+            _everywhere(strength * mean / total, seen, size),
+        )
 
 
 def posterior(rows: Rows, happens: BoolArray) -> Posterior:
     """Return what to believe of an event, which happened in these rows (n,) and in some others did not."""
-    size = rows.n_states * rows.n_actions
-    counts = np.asarray(np.bincount(rows.pair, rows.weights, size), np.float64)
-    seen = np.flatnonzero(counts > 0)
+    size, counts, seen, n = rows.n_states * rows.n_actions, rows.counts, rows.seen, rows.counts_seen
     events = np.asarray(np.bincount(rows.pair, rows.weights * happens, size), np.float64)
-    n, x, overall = counts[seen], events[seen], float(events.sum() / counts.sum())
+    x, overall = events[seen], float(events.sum() / counts.sum())
     found: list[tuple[float, FloatArray, float]] = []
     likeliest = len(STRENGTHS) // 2
     for every in _prior_means(rows, happens, counts, events):
@@ -70,17 +151,15 @@ def posterior(rows: Rows, happens: BoolArray) -> Posterior:
     weights = np.exp(likelihood - likelihood.max())
     weights = np.where(weights < LEAST, 0.0, weights)
     kept = np.argsort(-np.round(weights, 6), kind="stable")[: min(MOST, np.count_nonzero(weights))]  # ties by order
-    mean, strength = np.stack([found[k][1] for k in kept]), np.array([[found[k][2]] for k in kept])
-    a, b = x + strength * mean, n - x + strength * (1 - mean)
-    total, own = a + b, x / n
-    variance = a * b / (total**2 * (total + 1))
-    third = 2 * (b - a) * variance / (total * (total + 2))  # of a beta distribution
     return Posterior(
         weights[kept] / weights[kept].sum(),
-        _everywhere(a / total - own, seen, size),
-        _everywhere(np.maximum(variance - own * (1 - own) / n, 0.0), seen, size),
-        _everywhere(third, seen, size),
-        _everywhere(strength * mean / total, seen, size),
+        [found[k][1] for k in kept],
+        np.array([found[k][2] for k in kept]),
+        np.flatnonzero(x),
+        x[x != 0],
+        n,
+        seen,
+        size,
         (1 - overall) / float(x.sum()),
         float(-np.expm1(-n * min(overall, 1 - overall)).sum()),
     )

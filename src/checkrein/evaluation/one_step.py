@@ -11,13 +11,13 @@ about how often a pair was logged makes of the first.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import scipy  # its parts are loaded when first used
 from scipy import sparse
 
 from checkrein.base.arrays import BoolArray, FloatArray, IntArray
+from checkrein.base.chain import chain_of
 from checkrein.base.errors import ArgumentError
 from checkrein.evaluation.behavior_value import behavior_scores
 from checkrein.evaluation.known_weights import known_propensities
@@ -28,7 +28,6 @@ from checkrein.protocols import Policy
 
 BLOCKS = 10  # of judging episodes, each corrected by the others
 NOTHING = 1e-9  # of evidence
-LARGEST = 8000  # states: a matrix of all pairs of them takes half a gigabyte
 SETTLED, SETTLING = 1e-6, 50  # of the worst that may follow
 
 
@@ -45,17 +44,11 @@ class EpisodeScores:
     known_weights: FloatArray | None = None  # (e,) that corrections were weighed by; None: by tables
 
 
-def require_solvable(problem: Problem) -> int:
-    """Return how many finite states there are; raise where they are too many to solve for at once."""
+def require_finite(problem: Problem) -> int:
+    """Return how many finite states there are; raise where states are not finite."""
     n_states = problem.dataset.n_states
     if n_states is None:
         raise ArgumentError("one-step values are made of tables: they need finite states")
-    if n_states > LARGEST:
-        past = "" if problem.dataset.memory is None else ", with the past that costs remember,"
-        raise ArgumentError(
-            f"one-step values solve for all {n_states:,} states{past} at once, which is too many (at most "
-            f"{LARGEST:,}): use fewer states, or certify on held-out episodes"
-        )
     return n_states
 
 
@@ -72,7 +65,7 @@ class TabularNuisances:
     @classmethod
     def of(cls, problem: Problem, support: Support) -> "TabularNuisances":
         """Count; support says which pairs have evidence."""
-        n_states, n_actions = require_solvable(problem), problem.dataset.n_actions
+        n_states, n_actions = require_finite(problem), problem.dataset.n_actions
         log = Episodes.of(problem)
         size = n_states * n_actions
         known = np.flatnonzero(_known(log))
@@ -101,15 +94,29 @@ class TabularNuisances:
         """Value a policy by these tables, corrected by each episode of a problem."""
         log = Episodes.of(problem)
         starts = Starts(problem, log)
-        members = [(weight, _Member(self, member)) for member, weight in members_of(policy) if weight > 0]
-        parts = [(weight, _Corrections(member, log, starts)) for weight, member in members]
-        by_tables = any(part.weighs_by_tables for _, part in parts)
+        found = [self._scored(member, weight, log, starts) for member, weight in members_of(policy) if weight > 0]
+        scores, unsupported, density_ratio, visits, known = zip(*found, strict=True)
         return EpisodeScores(
-            np.asarray(sum(weight * part.scores() for weight, part in parts)),
-            float(sum(weight * member.unsupported for weight, member in members)),
-            float(np.max(sum(weight * member.density_ratio for weight, member in members))),
-            np.asarray(sum(weight * member.visits for weight, member in members)),
-            None if by_tables else np.asarray(sum(weight * part.density_ratio for weight, part in parts)),
+            np.asarray(sum(scores)),
+            float(sum(unsupported)),
+            float(np.max(sum(density_ratio))),
+            np.asarray(sum(visits)),
+            None if known_propensities(problem) is None else np.asarray(sum(known)),
+        )
+
+    def _scored(
+        self, policy: Policy, share: float, log: Episodes, starts: Starts
+    ) -> tuple[FloatArray, float, FloatArray, FloatArray, FloatArray | float]:
+        """Return what one member of a mixture has of the whole: no other is kept meanwhile."""
+        member = _Member(self, policy)
+        part = _Corrections(member, log, starts)
+        known = 0.0 if part.weighs_by_tables else share * part.density_ratio
+        return (
+            share * part.scores(),
+            share * member.unsupported,
+            share * member.density_ratio,
+            share * member.visits,
+            known,
         )
 
     def scores_from(self, problem: Problem, policy: Policy) -> "ScoresFrom":
@@ -163,11 +170,11 @@ class _Member:
         state = np.repeat(np.arange(n_states), n_actions)
         choice = sparse.csr_array((supported.ravel(), (state, np.arange(state.size))), shape=(n_states, state.size))
         self.tables, self.policy, self.supported = tables, policy, supported
-        self.chain: Any = scipy.linalg.lu_factor(np.eye(n_states) - (choice @ tables.moves).toarray())
+        self.chain = chain_of(choice @ tables.moves)
         immediate = choice @ costs.immediate
         for i, steps in tables.problem.known_steps(policy, np.arange(n_states), where=unsupported_mass > 0):
             immediate[:, i] += (split.unsupported * steps).sum(axis=1)
-        solved = scipy.linalg.lu_solve(self.chain, np.column_stack([immediate, unsupported_mass]))
+        solved = self.chain.solve(np.column_stack([immediate, unsupported_mass]))
         self.values = _with_worst(solved[:, :-1], solved[:, -1:], unsupported_mass, costs)  # (S, k)
         self.q = costs.immediate + tables.moves @ self.values  # (S A, k)
         self.occupancy = self.occupancy_from(tables.initial_distribution)  # (S,)
@@ -180,7 +187,7 @@ class _Member:
 
     def occupancy_from(self, initial: FloatArray) -> FloatArray:
         """(S,) how often the policy comes to each state, discounted, where episodes begin so."""
-        return np.asarray(scipy.linalg.lu_solve(self.chain, initial, trans=1))
+        return self.chain.solve_transposed(initial)
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,9 +271,10 @@ class _Corrections:
         gain = (gains.sum(axis=0) - gains) / others[:, None, None]  # (blocks, S, k) of the other blocks
         flow = (flows.sum(axis=0) - flows) / others[:, None]  # (blocks, S)
         flat = gain.transpose(1, 0, 2).reshape(n_states, -1)
-        ahead = scipy.linalg.lu_solve(self.member.chain, flat)  # (S, blocks k)
+        del gains, gain, pairs
+        ahead = self.member.chain.solve(flat)  # (S, blocks k)
         later, ahead = (tables.moves @ ahead).reshape(-1, count, k), ahead.reshape(n_states, count, k)
-        occupancy = scipy.linalg.lu_solve(self.member.chain, flow.T, trans=1)  # (S, blocks) beyond those expected
+        occupancy = self.member.chain.solve_transposed(flow.T)  # (S, blocks) beyond those expected
         arrivals = log.continuation[:, None] * ahead[log.next_states, rows] - later[self.pair, rows]
         mine = log.sums(self.density_ratio[:, None] * arrivals)
         if self.starts.own:

@@ -129,11 +129,6 @@ class Refits:
         )
 
 
-def draws(units: int, replicates: int, rng: np.random.Generator) -> FloatArray:
-    """(B, u) how often each unit (an episode, or a cluster of them) occurs in samples of all with replacement."""
-    return rng.multinomial(units, np.full(units, 1 / units), size=replicates).astype(np.float64)
-
-
 def fit_influence(problem: Problem, policy: Policy, direct: object) -> FloatArray | None:
     """(e, k) how far each episode moves what a direct method fits; None where it has no closed form."""
     if not isinstance(direct, FixedPointMethod) or not isinstance(direct.refitted, Tabular | Linear):

@@ -67,7 +67,7 @@ class Shrinkage:
         found = np.zeros((self.counts.size, len(self.levels)))
         for i, levels in enumerate(self.levels):
             for step, rates in levels:
-                found[:, i] += step * (rates.weights @ rates.shift)
+                found[:, i] += step * rates.shift
         return found
 
     def both(self, visits: FloatArray, values: slice = slice(None), *, chosen: bool = False) -> tuple[Missed, Missed]:
@@ -103,12 +103,12 @@ def leading(weights: FloatArray, counts: FloatArray, *, power: int) -> float:
 def _missed(levels: tuple[Level, ...], visits: FloatArray) -> tuple[float, float, float, float]:
     expected = deviation = third = 0.0
     for step, rates in levels:
-        shift = rates.shift @ visits  # (K,) by each prior
+        shift, variance, third_moment, prior = rates.visited(visits)  # each (K,), by each prior
         mean = float(rates.weights @ shift)
-        each = rates.variance @ visits**2 + (rates.prior @ visits) ** 2 * rates.uncertainty + (shift - mean) ** 2
+        each = variance + prior**2 * rates.uncertainty + (shift - mean) ** 2
         expected += step * mean
         deviation += step * math.sqrt(rates.weights @ each)  # levels go together: their deviations add up
-        third += step**3 * float(rates.weights @ (rates.third @ visits**3))
+        third += step**3 * float(rates.weights @ third_moment)
     informed = min((level.rates.informed for level in levels), default=0.0)
     return expected, deviation**2, third, informed
 
@@ -131,8 +131,7 @@ def _shrink(problem: Problem) -> Shrinkage:
         )
         for td_error, size in zip(td_errors.T, sizes, strict=True)
     ]
-    counts = np.bincount(rows.pair, rows.weights, n_states * n_actions)
-    return Shrinkage(tuple(levels), np.asarray(counts, np.float64), _event_sizes(rows, td_errors, sizes))
+    return Shrinkage(tuple(levels), rows.counts, _event_sizes(rows, td_errors, sizes))
 
 
 def _uncertain(rows: Rows, costs: FloatArray, sizes: FloatArray) -> FloatArray:

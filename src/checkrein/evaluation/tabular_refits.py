@@ -1,16 +1,20 @@
 """Refits of tables: counts of distinct transitions by episode, and the chain that a policy makes of them."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy import sparse
+from scipy import sparse  # its parts are loaded when first used
 
 from checkrein.base.arrays import FloatArray, IntArray
+from checkrein.base.chain import SparseChain
 from checkrein.bellman.termination import GIVEN_UP, circle_apart
 from checkrein.evaluation.starts import Starts
 from checkrein.policies import Supported, probabilities_of
 from checkrein.problem import Episodes, Problem
 from checkrein.protocols import ActionMask, Policy
+
+DENSE_STATES = 800  # up to here all replicates together are factorised faster than each is solved for by iteration
 
 
 class Occupancy(NamedTuple):
@@ -71,11 +75,11 @@ class TabularRefit:
         self.unsupported = there.at_worst(problem, policy, reached)  # (S, k)
         self.start = place[self.starts.states]
         self.n_states = reached.size
-        self.size = self.n_states**2 + self.k * (e + 3 * moves.size)
-        cells = self.state[self.move_pair] * self.n_states + self.next
-        amounts = self.probabilities[self.move_pair] * self.continuation
-        shape = self.n_states**2, moves.size
-        self.chain = sparse.csr_array((amounts, (cells, np.arange(moves.size))), shape=shape)
+        self.size = self.k * (e + 3 * moves.size)
+        source, amounts = self.state[self.move_pair], self.probabilities[self.move_pair] * self.continuation
+        few = self.n_states <= DENSE_STATES
+        self.chains: _Chains = (_DenseChains if few else _SparseChains)(source, self.next, amounts, self.n_states)
+        self.size += self.n_states**2 if few else self.n_states
         self.by_start = _indicator(self.start, self.n_states)
         self.by_state = _indicator(self.state, self.n_states)
         self.by_pair = _indicator(self.move_pair, pairs.size)
@@ -97,9 +101,7 @@ class TabularRefit:
         moves = self.move_counts.T @ weights
         pairs = self.by_pair @ moves
         shares = moves / pairs[self.move_pair]
-        system = np.eye(self.n_states) - (self.chain @ shares).reshape(self.n_states, self.n_states)
-        initial = self._initial_distribution(weights[None])[0]
-        states = np.linalg.solve(system.T, initial)
+        states = self.chains.occupancy(shares, self._initial_distribution(weights[None])[0])
         place, action = np.nonzero(self.unsupported_mass)
         return Occupancy(
             states=np.append(self.pairs // self.n_actions, self.reached[place]),
@@ -122,19 +124,16 @@ class TabularRefit:
 
     def refit(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Solve V = c + P V of every replicate, and follow its visits back to the episodes."""
-        size = self.n_states
         moves = self.move_counts.T @ weights.T  # (moves, B) occurrences
         pairs = self.by_pair @ moves
         shares = moves / pairs[self.move_pair]
         immediate = self._immediate_costs(moves, weights) / pairs[:, None]  # (pairs, k, B)
         by_state = _times(self.by_state, self.probabilities[:, None, None] * immediate)
         immediate_cost = np.ascontiguousarray(by_state.transpose(2, 0, 1))  # (B, S, k)
-        system = np.eye(size) - (self.chain @ shares).T.reshape(-1, size, size)
-        values = np.linalg.solve(system, immediate_cost + self.unsupported)  # (B, S, k)
-        at_start = values[:, self.start]
         initial = self._initial_distribution(weights)
+        values, occupancy = self.chains.solved(shares, immediate_cost + self.unsupported, initial)
+        at_start = values[:, self.start]
         value = np.einsum("bs,bsk->bk", initial, values)
-        occupancy = np.linalg.solve(np.swapaxes(system, 1, 2), initial[:, :, None])[:, :, 0]
         ratio = (
             occupancy[:, self.state] * self.probabilities * weights.sum(axis=1, keepdims=True)
         ).T / pairs  # (pairs, B)
@@ -161,6 +160,62 @@ class TabularRefit:
         if self.varying.size:
             each = (stacked @ amounts).reshape(self.varying.size, len(found), amounts.shape[1])
             found[:, self.varying] += each.transpose(1, 0, 2)
+
+
+class _Chains(Protocol):
+    """The chains that a policy makes of states, under any shares (moves,) of a pair's moves in the pair."""
+
+    def occupancy(self, shares: FloatArray, initial: FloatArray) -> FloatArray:
+        """(S,) visits, where episodes begin so (S,)."""
+        ...
+
+    def solved(self, shares: FloatArray, costs: FloatArray, initial: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return values (B, S, k) and visits (B, S) of costs (B, S, k) and beginnings (B, S), by shares (moves, B)."""
+        ...
+
+
+class _DenseChains:
+    """Few states: all replicates are factorised at once."""
+
+    def __init__(self, source: IntArray, target: IntArray, amounts: FloatArray, n_states: int) -> None:
+        self.n_states, moves = n_states, np.arange(source.size)
+        self.chain = sparse.csr_array((amounts, (source * n_states + target, moves)), shape=(n_states**2, source.size))
+
+    def occupancy(self, shares: FloatArray, initial: FloatArray) -> FloatArray:
+        """(S,)."""
+        system = np.eye(self.n_states) - (self.chain @ shares).reshape(self.n_states, self.n_states)
+        return np.asarray(np.linalg.solve(system.T, initial), np.float64)
+
+    def solved(self, shares: FloatArray, costs: FloatArray, initial: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(B, S, k) and (B, S)."""
+        system = np.eye(self.n_states) - (self.chain @ shares).T.reshape(-1, self.n_states, self.n_states)
+        values = np.linalg.solve(system, costs)
+        return values, np.linalg.solve(np.swapaxes(system, 1, 2), initial[:, :, None])[:, :, 0]
+
+
+@dataclass(frozen=True, eq=False)
+class _SparseChains:
+    """Many states: one replicate after another, by iteration."""
+
+    source: IntArray  # (moves,)
+    target: IntArray  # (moves,)
+    amounts: FloatArray  # (moves,)
+    n_states: int
+
+    def _chain(self, shares: FloatArray) -> SparseChain:
+        moves = self.amounts * shares, (self.source, self.target)
+        return SparseChain(sparse.csr_array(moves, shape=(self.n_states, self.n_states)))
+
+    def occupancy(self, shares: FloatArray, initial: FloatArray) -> FloatArray:
+        """(S,)."""
+        return self._chain(shares).solve_transposed(initial)
+
+    def solved(self, shares: FloatArray, costs: FloatArray, initial: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(B, S, k) and (B, S)."""
+        chains = [self._chain(column) for column in shares.T]
+        values = [chain.solve(one) for chain, one in zip(chains, costs, strict=True)]
+        visits = [chain.solve_transposed(one) for chain, one in zip(chains, initial, strict=True)]
+        return np.stack(values), np.stack(visits)
 
 
 def _give_up_circles(
@@ -196,16 +251,13 @@ def _times(matrix: sparse.csr_array, amounts: FloatArray) -> FloatArray:
 def _reachable(starts: IntArray, states: IntArray, following: IntArray, n_states: int) -> tuple[IntArray, IntArray]:
     """Return the place (S,) of each state that can come up, -1 for others, and those states."""
     moves = following >= 0
-    edges = sparse.csr_array(
-        (np.ones(int(moves.sum()), dtype=bool), (following[moves], states[moves])), shape=(n_states, n_states)
-    )
-    reached = np.zeros(n_states, dtype=bool)
-    reached[starts] = True
-    while True:
-        wider = reached | (edges @ reached > 0)
-        if (wider == reached).all():
-            break
-        reached = wider
+    before = np.full(starts.size, n_states)  # one more state leads to where episodes begin
+    rows, columns = np.append(states[moves], before), np.append(following[moves], starts)
+    edges = sparse.csr_array((np.ones(rows.size, dtype=bool), (rows, columns)), shape=(n_states + 1, n_states + 1))
+    order = sparse.csgraph.breadth_first_order(edges, n_states, return_predecessors=False)
+    reached = np.zeros(n_states + 1, dtype=bool)
+    reached[order] = True
+    reached = reached[:n_states]
     place = np.full(n_states, -1)
     found = np.flatnonzero(reached)
     place[found] = np.arange(found.size)

@@ -7,14 +7,11 @@ import numpy as np
 from scipy import sparse
 
 from checkrein.base.arrays import Array, FloatArray, IntArray, frozen
+from checkrein.base.chain import DENSE_STATES, solve_sparse
 from checkrein.base.errors import ArgumentError
 from checkrein.base.storage import storable
 from checkrein.policies import rows_of
 from checkrein.protocols import QFunction
-
-DENSE_STATES = 1500  # up to here a dense solve is fastest
-PRECISE = 1e-13  # relative residual of an iterative one
-MAX_SWEEPS = 2000
 
 
 @dataclass(frozen=True)
@@ -115,18 +112,4 @@ class TabularDynamics:
                 np.float64, copy=False
             )
         chain = sparse.csc_array((moves, (states, following)), shape=(n_states, n_states))
-        return _solve_sparse(sparse.eye_array(n_states, format="csc") - chain, immediate_cost)
-
-
-def _solve_sparse(matrix: sparse.csc_array, right: FloatArray) -> FloatArray:
-    """Solve column by column by iteration, which random graphs do not fill in; factorise where that fails."""
-    from scipy.sparse import linalg  # noqa: PLC0415  # slow to import
-
-    solved = np.empty_like(right)
-    for column in range(right.shape[1]):
-        solution, failed = linalg.bicgstab(matrix, right[:, column], rtol=PRECISE, maxiter=MAX_SWEEPS)
-        residual = np.abs(matrix @ solution - right[:, column]).max()
-        if failed or not residual <= 100 * PRECISE * (1 + np.abs(right[:, column]).max()):
-            return np.asarray(linalg.splu(matrix).solve(right))
-        solved[:, column] = solution
-    return solved
+        return solve_sparse(sparse.eye_array(n_states, format="csc") - chain, immediate_cost)

@@ -21,7 +21,6 @@ from checkrein.base.brief import numbers
 from checkrein.base.errors import ArgumentError
 from checkrein.certification.certificate import Certificate
 from checkrein.certification.diagnostics import EPISODES, copies_check
-from checkrein.evaluation.one_step import require_solvable
 from checkrein.policies import MixturePolicy, Support
 from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
@@ -29,7 +28,7 @@ from checkrein.selection.feature_learning import FeatureFold
 from checkrein.selection.feature_path import outward
 from checkrein.selection.folds import FOLDS, parts_of, require_folds
 from checkrein.selection.judged_episodes import JudgedEpisodes
-from checkrein.selection.judging import Level, Scores, breaks_a_limit, needed_by_behavior, objectives_of
+from checkrein.selection.judging import Level, Scores, ask_all, breaks_a_limit, needed_by_behavior, objectives_of
 from checkrein.selection.learning import Aim, Fold, Learn, TabularLearning
 
 COUNTS = (30.0, 10.0, 5.0)  # occurrences in all folds that an action may need, the strictest first
@@ -145,6 +144,7 @@ def learn_certified(
         few = f"fewer than {EPISODES} {episodes.unit_name}s"
         return CertifiedPolicy((), f"nothing was tried: {few} prove nothing, log more")
     split = parts_of(problem, min(folds, episodes.n_units // 2), seed)
+    ask_all(problem)
     parts = begun(unlearned_folds(problem, split, learn, supports, seed=seed, alpha=level.alpha), tell)
     for part in parts:
         if not part.ready:
@@ -184,7 +184,6 @@ def unlearned_folds(
     """
     if problem.dataset.n_states is None:
         return [FeatureFold(*part, seed, alpha) for part in split]
-    require_solvable(problem)  # before it is learned from
     rules = supports if supports is not None else [Support(min_count=least) for least in COUNTS]
     rules = [rule.within(problem) for rule in rules]
     return [Fold(*part, learn or TabularLearning(), rules) for part in split]

@@ -27,6 +27,7 @@ from checkrein.evaluation.estimate import standard_errors
 from checkrein.evaluation.known_weights import known_propensities
 from checkrein.evaluation.one_step import ScoresFrom
 from checkrein.evaluation.scores import Exposure, JudgedScores
+from checkrein.evaluation.shrinkage import Shrinkage
 from checkrein.policies import MixturePolicy, members_of
 from checkrein.problem import Episodes, Problem
 from checkrein.protocols import Policy
@@ -80,6 +81,14 @@ class FoldOfStates(Protocol):
     def score_from(self, policy: Policy) -> ScoresFrom:
         """Let its episodes judge a policy from some states on."""
         ...
+
+
+def ask_all(problem: Problem) -> None:
+    """Find out what all candidates are held against, of finite states, before folds fill the memory."""
+    if problem.dataset.n_states is not None:
+        assumption_checks(problem)
+        known_weights_checks(problem)
+        Shrinkage.of(problem)
 
 
 class Scores(NamedTuple):
