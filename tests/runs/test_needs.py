@@ -1,7 +1,5 @@
 """A run that does not fit into memory is refused before it begins, with what to do instead."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import polars as pl
 import pytest
@@ -9,7 +7,7 @@ import pytest
 from checkrein import read_logs
 from checkrein.base import memory
 from checkrein.base.errors import ResourceError
-from checkrein.base.memory import available, give_back_freed, in_words, memory_of, require_memory
+from checkrein.base.memory import available, in_words, memory_of, require_memory
 from checkrein.runs.needs import memory_needed
 from checkrein.runs.prepare import prepare
 from cli.commands import checkrein_command
@@ -78,15 +76,6 @@ def test_what_is_free_is_found_and_is_infinite_where_the_system_does_not_say(mon
     (tmp_path / "memory.max").write_text("max\n")
     monkeypatch.setattr(memory, "MACHINE", tmp_path / "nothing")
     assert available() > 1e9
-
-
-def test_what_the_c_library_does_not_know_is_left_alone(monkeypatch):
-    asked = []
-    monkeypatch.setattr(memory.ctypes, "CDLL", lambda _: SimpleNamespace(mallopt=lambda *given: asked.append(given)))
-    give_back_freed()
-    assert asked == [(-3, 1 << 20)]
-    monkeypatch.setattr(memory.ctypes, "CDLL", lambda _: SimpleNamespace())
-    give_back_freed()
 
 
 def test_needs_grow_with_all_that_takes_memory(tmp_path):

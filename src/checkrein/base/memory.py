@@ -1,6 +1,5 @@
 """What memory there is, and a refusal before a step that needs more of it."""
 
-import ctypes
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +10,6 @@ UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2.0**10, "MIB": 2.0
 WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]i?B)\s*", re.IGNORECASE)
 MACHINE, GROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 USED = Path("/proc/self/statm")
-MMAP_THRESHOLD, LARGE = -3, 1 << 20  # a parameter of mallopt, and bytes
 
 
 def memory_of(text: str) -> float:
@@ -45,16 +43,6 @@ def available() -> float:
         if most != resource.RLIM_INFINITY:
             found.append(most - int(USED.read_text().split()[0]) * resource.getpagesize())
     return max(min(found), 0.0)
-
-
-def give_back_freed() -> None:
-    """Have this process give the memory of large arrays back once they are freed, where the C library is glibc.
-
-    It would keep it for arrays of up to 32 MB to come, and a run that makes many of different sizes takes half as much
-    again of it.
-    """
-    with suppress(OSError, AttributeError, TypeError):
-        ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE)
 
 
 def require_memory(needed: float, what: str, advice: str, most: float | None = None) -> None:

@@ -8,7 +8,6 @@ import numpy as np
 
 from checkrein.base.arrays import FloatArray
 from checkrein.base.errors import ArgumentError, DivergenceError, EndlessPolicyError, ProblemError, Stopped
-from checkrein.base.memory import give_back_freed
 from checkrein.certification.assumptions import assumption_warnings
 from checkrein.certification.certificate import Certificate
 from checkrein.certification.certify import certificate_of
@@ -48,7 +47,6 @@ def fit_cross_fitted(
 
     tell: told what is under way; on_candidate: called with each candidate, once its limits are judged
     """
-    give_back_freed()
     file, problem, keys = prepared.file, prepared.problem, _keys(prepared)
     looks, claim = Looks.beside(prepared.folder), _claim(prepared)
     number = looks.number(keys, claim)
