@@ -1,5 +1,6 @@
 """Run the command line, as `checkrein` or as `python -m checkrein`: from here on a signal ends it in one line."""
 
+import atexit
 import os
 import signal
 import sys
@@ -34,6 +35,11 @@ class Signals:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self.meet)
         sys.unraisablehook = self.met_where_nothing_is_raised
+
+    def leave(self) -> None:
+        """Take no more of them: all is done, and what Python tidies up last would be ended by them without a word."""
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
 
     def meet(self, number: int, frame: "FrameType | None") -> None:
         """Raise, or end the process here and now."""
@@ -70,6 +76,7 @@ def main() -> None:
     """Run a command."""
     signals = Signals()
     signals.install()
+    atexit.register(signals.leave)  # what is registered first is called last
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # what a terminal cannot show is no reason to end
     from checkrein import cli  # noqa: PLC0415  # this takes long, and signals must be met before

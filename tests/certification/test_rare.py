@@ -6,6 +6,7 @@ from checkrein import AtMost, Dataset, Problem, TabularPolicy, certify
 from checkrein.certification.bounds import METHODS
 from checkrein.certification.intervals import Interval
 from checkrein.certification.rare import allow_for_missed, visits_of
+from checkrein.evaluation.event_rates import Visited
 from checkrein.evaluation.shrinkage import Missed, Shrinkage
 
 PAIRS = 40
@@ -54,7 +55,15 @@ def test_without_any_spread_one_more_event_is_nearly_the_rule_of_three():
 
 
 def _certain(rates):
-    return rates._replace(**{name: 0 * getattr(rates, name) for name in ("shift", "variance", "third", "prior")})
+    """Rates that are what the rows show, beyond doubt."""
+
+    class Certain:
+        weights, uncertainty, informed = rates.weights, rates.uncertainty, rates.informed
+
+        def visited(self, visits):
+            return Visited(*(0 * column for column in rates.visited(visits)))
+
+    return Certain()
 
 
 def test_no_bound_is_lowered():

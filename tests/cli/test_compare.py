@@ -38,7 +38,7 @@ def runs(tmp_path_factory):
     (folder / "p.toml").write_text(TOML)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        changes = {"loose": [], "tight": ["constraint.harm.at_most=0.19"], "few": ["data.path=few.csv"]}
+        changes = {"loose": [], "tight": ["constraint.harm.at_most=0.21"], "few": ["data.path=few.csv"]}
         for name, settings in changes.items():
             options = [part for one in settings for part in ("--set", one)]
             done = checkrein_command("fit", "p.toml", *options, "--out", f"group/{name}")
@@ -48,10 +48,10 @@ def runs(tmp_path_factory):
 
 def test_a_run_keeps_the_settings_it_was_made_with(runs):
     text = (runs / "group" / "tight" / "problem.toml").read_text()
-    assert text.startswith("# p.toml with constraint.harm.at_most=0.19\n")
-    assert "at_most = 0.19" in text
+    assert text.startswith("# p.toml with constraint.harm.at_most=0.21\n")
+    assert "at_most = 0.21" in text
     certificate = checkrein.Certificate.read(runs / "group" / "tight" / "certificate.json")
-    assert certificate.constraints[0].limit == 0.19
+    assert certificate.constraints[0].limit == 0.21
 
 
 def test_runs_are_compared_in_a_table_and_a_page(runs, monkeypatch):

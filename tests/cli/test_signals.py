@@ -70,7 +70,8 @@ def test_where_python_would_swallow_it(tmp_path):
 
 
 def test_after_a_command_has_ended():
-    wait = f"import atexit\natexit.register(lambda: exec({WAIT!r}, {{}}))"
+    wait = f"import atexit, checkrein.cli as c\ncli_main = c.main\ndef slow():\n exec({WAIT!r}, {{}})\n"
+    wait += "c.main = lambda: (atexit.register(slow), cli_main())"
     process = command("--version", before=wait)
     assert process.stdout.readline() != "here\n"
     assert process.stdout.readline() == "here\n"

@@ -191,9 +191,10 @@ def test_what_a_log_cannot_have_a_horizon_of_is_said():
         ).until(2)
 
 
-@pytest.mark.parametrize("state", ["ill", "age"])
+@pytest.mark.parametrize("state", ["ill", ["age", "ill"]], ids=str)
 def test_a_run_with_a_horizon_counts_what_it_leaves_out_and_asks_for_the_step(state, tmp_path):
-    log = table(120).with_columns(dose=pl.when(pl.col("act") == "treat").then(1.0).otherwise(0.0))
+    treated = (pl.col("act") == "treat").cast(pl.Float64)
+    log = table(400).with_columns(dose=treated, bad=pl.col("bad") - 0.3 * treated)
     run = checkrein.fit(
         log,
         episode="id",
@@ -208,9 +209,9 @@ def test_a_run_with_a_horizon_counts_what_it_leaves_out_and_asks_for_the_step(st
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     card = summary["card"]
     assert (card["horizon"], card["longest"], card["truncated"]) == (3, 3, 0)
-    assert card["left_out"] == {"a row beyond the horizon": 360}
-    assert card["rows"] == card["rows_used"] + 360 == 720
-    assert any("360 rows lie beyond the horizon of 3" in warning for warning in run.warnings)
+    assert card["left_out"] == {"a row beyond the horizon": 1200}
+    assert card["rows"] == card["rows_used"] + 1200 == 2400
+    assert any("1,200 rows lie beyond the horizon of 3" in warning for warning in run.warnings)
     policy = checkrein.load_policy(tmp_path / "run", uncertified=True)
     rows = [{"ill": "mild", "age": 0.3, STEP_NUMBER: step} for step in (1, 2, 3)]
     assert set(policy.act(rows, seed=0)) <= {"treat", "wait"}

@@ -115,7 +115,7 @@ UNREADABLE = {
     "carriage returns": (lines().replace("\n", "\r"), "carriage return alone"),
     "a line too long": (lines((6, "seen", "seen,1")), "row 5 has 7 cells, but there are 6 columns"),
     "commas in numbers": (lines((5, "2.0", '"2,0"')), "'2,0' in .*row 4: it must be a finite number"),
-    "no cost": (lines((5, "2.0", "")), "cost 'harm' is missing in .*row 4, and in 1 of .* COALESCE"),
+    "no cost": (lines((5, "2.0", "")), "cost 'harm' is missing in .*row 4: .*COALESCE"),
     "a word among steps": (lines((2, "0,0,", "0,first,")), "'first' in .*row 1, but mostly numbers"),
     "NaN among steps": (lines((2, "0,0,", "0,nan,")), "'nan' in .*row 1, but mostly numbers"),
     "NaN for an action": (lines((3, "vaso", "NaN")), "action 'drug' is missing in .*row 2"),

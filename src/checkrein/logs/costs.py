@@ -116,10 +116,9 @@ def finite_numbers(source: Source, table: pl.DataFrame, values: pl.Series, what:
         row = int((~good).arg_max() or 0)
         value, place = values[row], source.place(table[ROW][row])
         if value is None:
-            lacking = f"{values.null_count():,} of {table.height:,} rows"
             raise DataError(
-                f"{what} is missing in {place}, and in {lacking} in all: every row needs a number. Say what a missing "
-                "one counts as, like COALESCE(column, 0), or leave out the episodes that have one"
+                f"{what} is missing in {place}: every row needs a number. Say what a missing one counts as, like "
+                "COALESCE(column, 0), or leave out the episodes that have one"
             )
         shown = repr(value)
         if numbers.is_finite()[row]:
