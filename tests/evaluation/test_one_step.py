@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from checkrein import FQE, FQI, AtMost, Problem, Support, Tabular, TabularMDP, TabularPolicy
+from checkrein import FQE, FQI, AtMost, Dataset, Problem, Support, Tabular, TabularMDP, TabularPolicy
 from checkrein.base import chain
 from checkrein.base.errors import ArgumentError
 from checkrein.evaluation import one_step
@@ -164,3 +164,26 @@ def test_many_states_are_solved_for_sparsely_with_the_same_scores(discount, monk
     sparse = TabularNuisances.of(problem, rule).score(problem, policy)
     assert sparse.scores == pytest.approx(dense.scores, rel=1e-8, abs=1e-8)
     assert sparse.visits == pytest.approx(dense.visits, rel=1e-8, abs=1e-10)
+
+
+def begun_in(states):
+    """Single decisions that begin in some of six states."""
+    states = np.asarray(states)
+    n = len(states)
+    log = Dataset.from_arrays(
+        states=states,
+        actions=np.arange(n) % 2,
+        next_states=states,
+        costs={"c": np.ones(n), "g": np.zeros(n)},
+        terminals=np.ones(n, bool),
+        episodes=np.arange(n),
+        n_actions=2,
+        n_states=6,
+    )
+    return Problem(log, objective="c", constraints=[AtMost("g", 1.0)], discount=1.0)
+
+
+def test_episodes_that_begin_where_the_tables_have_nothing_are_decisions_without_evidence():
+    tables, policy = TabularNuisances.of(begun_in([0, 0, 1, 1]), Support()), TabularPolicy.uniform(6, 2)
+    assert tables.score(begun_in([0, 0, 1, 1]), policy).unsupported == 0
+    assert tables.score(begun_in([0, 0, 1, 5]), policy).unsupported == pytest.approx(0.25)

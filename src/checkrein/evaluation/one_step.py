@@ -36,7 +36,7 @@ class EpisodeScores:
     """What episodes say of a policy, by tables of other episodes (or of their own)."""
 
     scores: FloatArray  # (e, k)
-    unsupported: float  # share of the policy's decisions without evidence in the tables
+    unsupported: float  # share of the policy's decisions without evidence in the tables, where these or episodes begin
     max_density_ratio: (
         float  # times that the policy comes to a pair for each that the log does, of the pair where that is most
     )
@@ -111,9 +111,10 @@ class TabularNuisances:
         member = _Member(self, policy)
         part = _Corrections(member, log, starts)
         known = 0.0 if part.weighs_by_tables else share * part.density_ratio
+        begun = starts.initial_distribution(log.weights[None])[0] @ member.lost[starts.states]
         return (
             share * part.scores(),
-            share * member.unsupported,
+            share * max(member.unsupported, float(begun / member.occupancy.sum())),
             share * member.density_ratio,
             share * member.visits,
             known,
@@ -175,6 +176,7 @@ class _Member:
         for i, steps in tables.problem.known_steps(policy, np.arange(n_states), where=unsupported_mass > 0):
             immediate[:, i] += (split.unsupported * steps).sum(axis=1)
         solved = self.chain.solve(np.column_stack([immediate, unsupported_mass]))
+        self.lost = solved[:, -1]  # (S,) decisions without evidence that follow
         self.values = _with_worst(solved[:, :-1], solved[:, -1:], unsupported_mass, costs)  # (S, k)
         self.q = costs.immediate + tables.moves @ self.values  # (S A, k)
         self.occupancy = self.occupancy_from(tables.initial_distribution)  # (S,)
