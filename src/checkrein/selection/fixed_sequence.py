@@ -34,7 +34,7 @@ from checkrein.selection.learning import Aim, Fold, Learn, TabularLearning
 COUNTS = (30.0, 10.0, 5.0)  # occurrences in all folds that an action may need, the strictest first
 DISTANCES = (1 / 8, 1 / 2)  # from behavior, of how far the best policy at the limits goes
 TILTS = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # the same over features, where far ones rest on little
-MARGINS = (8.0, 6.0, 5.0, 4.5, 4.0, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.0)  # standard errors under the limits
+MARGINS = (11.0, 8.0, 6.0, 5.0, 4.5, 4.0, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.0)  # standard errors under the limits
 WIDE = (6.0, 4.0, 2.5)  # the same over features, where policies look as much too good as tilts are free
 APART = 0.5  # the least between two: with folds, what is tried ever so often passes once
 Asked = Literal["preferred", "required", "not asked"]
