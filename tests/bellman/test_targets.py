@@ -128,6 +128,7 @@ def test_at_discount_one_a_policy_that_ends_is_valued_though_another_would_not()
 
 
 def test_at_discount_one_features_that_do_not_end_are_found_by_their_spectrum():
+    """Their spectral radius is 1, give or take the last digits."""
     states = np.array([[1.0], [2.0]])
     log = Dataset.from_arrays(
         states=states, actions=[0, 0], next_states=states[::-1], costs={"c": [1, 1]}, terminals=[0, 0],

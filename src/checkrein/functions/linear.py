@@ -15,6 +15,7 @@ from checkrein.protocols import QFunction
 
 FeatureMap = Callable[[Array], FloatArray]
 RANK = 1e-13  # eigenvalues of the scaled Gram matrix below this are directions that the log does not show
+ROUNDED = 1e-9  # a spectral radius so close to 1 is 1: what it leads to has no digits left
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class LinearDynamics:
         recursion = self._recursion(probabilities(self.next_states))
         if require_contraction:
             radius = float(np.abs(np.linalg.eigvals(recursion)).max())
-            if radius >= 1:
+            if radius >= 1 - ROUNDED:
                 raise DivergenceError(
                     f"fitted evaluation with these features does not converge: its recursion has spectral radius "
                     f"{radius:.6g}, at least 1. Raise the ridge, choose other features, pass iterations=, or use LSTDQ"
